@@ -1,0 +1,62 @@
+package deltalog
+
+import (
+	"cmp"
+	"slices"
+)
+
+// liveFile is a live file of the log, with its raw path below the root.
+type liveFile struct {
+	rel string
+	add *Add
+}
+
+// replay folds versions into a set of live files and tombstones.
+type replay struct {
+	root    string // location of the Delta root
+	live    map[fileKey]liveFile
+	removed map[fileKey]*Remove
+}
+
+// fileKey is what identifies a file in the log: its path, and the deletes that
+// it carries.
+type fileKey struct{ rel, dv string }
+
+func newReplay(root string) *replay {
+	return &replay{root: root, live: map[fileKey]liveFile{}, removed: map[fileKey]*Remove{}}
+}
+
+func (r *replay) apply(actions []Action) {
+	for _, a := range actions {
+		if a.Remove != nil {
+			k := r.key(a.Remove.Path, a.Remove.DeletionVector)
+			delete(r.live, k)
+			r.removed[k] = a.Remove
+		}
+	}
+	for _, a := range actions {
+		if a.Add != nil {
+			k := r.key(a.Add.Path, a.Add.DeletionVector)
+			delete(r.removed, k)
+			r.live[k] = liveFile{rel: k.rel, add: a.Add}
+		}
+	}
+}
+
+func (r *replay) key(path string, dv *DeletionVector) fileKey {
+	k := fileKey{rel: decodePath(r.root, path)}
+	if dv != nil {
+		k.dv = dv.StorageType + dv.PathOrInlineDv
+	}
+	return k
+}
+
+// files are the live files in order of their paths.
+func (r *replay) files() []liveFile {
+	out := make([]liveFile, 0, len(r.live))
+	for _, f := range r.live {
+		out = append(out, f)
+	}
+	slices.SortFunc(out, func(a, b liveFile) int { return cmp.Compare(a.add.Path, b.add.Path) })
+	return out
+}

@@ -1,0 +1,97 @@
+package output
+
+import (
+	"math"
+	"time"
+)
+
+// rhythm learns how a source delivers, and says when it has gone quiet against
+// its own habit. It is plain data; the caller serialises calls and gives the time.
+//
+// The source counts as quiet after min(max(floor, 3 x peak), ceiling), where peak
+// is the largest recent gap between two arrivals, decaying over the ceiling. A
+// gap that ends within floor/4 after an ack is not the source's habit but the
+// source waiting for us, and is ignored.
+//
+// A trickle whose period is just above the floor looks the same: each message is
+// committed by idleness, and the next one follows the ack by chance. So now and
+// then (after 4 ignored gaps in a row, then 8, 16, ...) such a gap is counted as a
+// probe. If the longer wait shows the source arriving without an ack, the rhythm
+// is its own and stays learned; if it again waits for the ack, the probe is undone.
+type rhythm struct {
+	floor   time.Duration // 0: never quiet
+	ceiling time.Duration
+
+	last    time.Time // last arrival
+	lastAck time.Time
+	peak    time.Duration
+
+	ignored   int // gaps in a row that followed an ack
+	nextProbe int
+	probing   bool
+	before    time.Duration // peak to return to when the probe fails
+}
+
+const (
+	firstProbe = 4
+	rarestTry  = 1 << 16
+)
+
+func newRhythm(floor, ceiling time.Duration) rhythm {
+	return rhythm{floor: floor, ceiling: ceiling, nextProbe: firstProbe}
+}
+
+// reaction is how soon after an ack an arrival still counts as its consequence.
+func (r *rhythm) reaction() time.Duration { return r.floor / 4 }
+
+// arrive records an arrival.
+func (r *rhythm) arrive(now time.Time) {
+	if r.last.IsZero() {
+		r.last = now
+		return
+	}
+	gap := now.Sub(r.last)
+	r.peak = decayed(r.peak, gap, r.ceiling)
+	r.before = decayed(r.before, gap, r.ceiling)
+	followsAck := r.lastAck.After(r.last) && now.Sub(r.lastAck) <= r.reaction()
+	switch {
+	case !followsAck:
+		if gap > r.reaction() {
+			r.ignored, r.nextProbe, r.probing = 0, firstProbe, false
+		}
+		r.peak = max(r.peak, gap)
+	case r.probing:
+		r.peak, r.probing = r.before, false
+		r.nextProbe = min(2*r.nextProbe, rarestTry)
+	default:
+		if r.ignored++; r.ignored >= r.nextProbe {
+			r.ignored, r.probing = 0, true
+			r.before, r.peak = r.peak, max(r.peak, gap)
+		}
+	}
+	r.last = now
+}
+
+// ack records that rows were acknowledged.
+func (r *rhythm) ack(now time.Time) { r.lastAck = now }
+
+// quietAt is when the source counts as quiet if nothing arrives until then. After
+// an ack the source is given its reaction time first: it may have waited for it.
+func (r *rhythm) quietAt() (time.Time, bool) {
+	if r.floor <= 0 || r.last.IsZero() {
+		return time.Time{}, false
+	}
+	at := r.last.Add(min(max(r.floor, 3*r.peak), r.ceiling))
+	if react := r.lastAck.Add(r.reaction()); r.lastAck.After(r.last) && react.After(at) {
+		at = react
+	}
+	return at, true
+}
+
+// decayed is peak after some time: by a factor e for each ceiling.
+func decayed(peak, elapsed, ceiling time.Duration) time.Duration {
+	if ceiling <= 0 || peak <= 0 {
+		return peak
+	}
+	return time.Duration(float64(peak) * math.Exp(-float64(elapsed)/float64(ceiling)))
+}

@@ -1,0 +1,306 @@
+package tests
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	_ "github.com/redpanda-data/benthos/v4/public/components/io"
+	_ "github.com/redpanda-data/benthos/v4/public/components/pure"
+	"github.com/redpanda-data/benthos/v4/public/service"
+	"github.com/stretchr/testify/require"
+	_ "modernc.org/sqlite" // for the pipelines with catalog: sql
+
+	_ "github.com/managed-lakehouse/managed-lakehouse/output"
+	"github.com/managed-lakehouse/managed-lakehouse/tests/internal/readback"
+)
+
+// runTimeout is far above what any case takes: a pipeline that does not end by
+// itself is a failure, and told as one.
+const runTimeout = time.Minute
+
+// Expectation is what expected.json holds.
+type Expectation struct {
+	// About says what the case shows, in a sentence.
+	About string `json:"about"`
+	// Input names a file of the shared data folder to read in place of
+	// input.ndjson; where the folder is absent the case is skipped.
+	Input string `json:"input"`
+	// Fails is part of the error that the last run must end in.
+	Fails string `json:"fails"`
+	// Tables are all tables of the warehouse, by `namespace/table`.
+	Tables map[string]ExpectedTable `json:"tables"`
+	// Refused are all rows that must come out of the error route.
+	Refused []ExpectedRefusal `json:"refused"`
+	// Logs are texts that the log of the runs must hold.
+	Logs []string `json:"logs"`
+}
+
+// ExpectedTable is one table at the end. Rows come in any order; their numbers
+// are compared as the digits of the column's type.
+type ExpectedTable struct {
+	// Schema is one `name: type` a column, in order.
+	Schema []string `json:"schema"`
+	// Rows are objects, or "input": what was sent, every line of every run.
+	Rows json.RawMessage `json:"rows"`
+	// Count is checked beside Rows where it says more than they do.
+	Count *int `json:"count"`
+	// Commits is the number of Iceberg snapshots.
+	Commits *int `json:"commits"`
+}
+
+// ExpectedRefusal is a row that the output refused: its text as it was sent, and
+// parts of the reason.
+type ExpectedRefusal struct {
+	Row   string   `json:"row"`
+	Error []string `json:"error"`
+}
+
+func TestCases(t *testing.T) {
+	folders, err := filepath.Glob("cases/*/expected.json")
+	require.NoError(t, err)
+	require.NotEmpty(t, folders)
+	for _, f := range folders {
+		dir := filepath.Dir(f)
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			t.Parallel()
+			runCase(t, dir)
+		})
+	}
+}
+
+func runCase(t *testing.T, dir string) {
+	var want Expectation
+	data, err := os.ReadFile(filepath.Join(dir, "expected.json"))
+	require.NoError(t, err)
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	dec.UseNumber()
+	require.NoError(t, dec.Decode(&want))
+	require.NotEmpty(t, want.About)
+
+	scratch := t.TempDir()
+	warehouse := filepath.Join(scratch, "warehouse")
+	refused := filepath.Join(scratch, "refused.ndjson")
+	var sent []readback.Row
+	log := &logBuffer{}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("log of the pipelines:\n%s", log)
+		}
+	})
+
+	pipeline, input := filepath.Join(dir, "pipeline.yaml"), filepath.Join(dir, "input.ndjson")
+	if want.Input != "" {
+		input = sharedData(t, want.Input)
+	}
+	for run := 1; ; run++ {
+		if run > 1 {
+			next := false
+			for file, current := range map[string]*string{"pipeline-%d.yaml": &pipeline, "input-%d.ndjson": &input} {
+				path := filepath.Join(dir, fmt.Sprintf(file, run))
+				if _, err := os.Stat(path); err == nil {
+					*current, next = path, true
+				}
+			}
+			if !next {
+				break
+			}
+		}
+		err := runPipeline(t, log, pipeline, map[string]string{
+			"WAREHOUSE": warehouse, "INPUT": input, "REFUSED": refused, "SCRATCH": scratch,
+		})
+		if want.Fails != "" {
+			require.ErrorContains(t, err, want.Fails)
+			continue
+		}
+		require.NoError(t, err, "run %d", run)
+		if f, err := os.Open(input); err == nil {
+			rows, err := readback.ParseRows(f)
+			f.Close()
+			if err == nil { // otherwise the case has rows that are no JSON, and names its rows
+				sent = append(sent, rows...)
+			}
+		}
+	}
+
+	require.ElementsMatch(t, keys(want.Tables), tablesOf(t, warehouse), "tables of the warehouse")
+	for name, table := range want.Tables {
+		checkTable(t, filepath.Join(warehouse, name), name, table, sent)
+	}
+	checkRefused(t, refused, want.Refused)
+	for _, text := range want.Logs {
+		require.Contains(t, log.String(), text)
+	}
+}
+
+// runPipeline runs a pipeline until it ends by itself.
+func runPipeline(t *testing.T, log *logBuffer, path string, env map[string]string) error {
+	t.Helper()
+	conf, err := os.ReadFile(path)
+	require.NoError(t, err)
+	sb := service.NewStreamBuilder()
+	sb.SetEnvVarLookupFunc(func(name string) (string, bool) {
+		v, ok := env[name]
+		return v, ok
+	})
+	sb.SetLogger(slog.New(slog.NewTextHandler(log, nil)))
+	if err := sb.SetYAML(string(conf)); err != nil {
+		return err
+	}
+	stream, err := sb.Build()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), runTimeout)
+	defer cancel()
+	err = stream.Run(ctx)
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s did not end within %s: %w", path, runTimeout, errors.Join(ctx.Err(), err))
+	}
+	return err
+}
+
+func checkTable(t *testing.T, dir, name string, want ExpectedTable, sent []readback.Row) {
+	t.Helper()
+	got, err := readback.Check(t.Context(), dir)
+	require.NoError(t, err, name)
+	require.Equal(t, want.Schema, got.Iceberg.Columns, "columns of %s", name)
+
+	rows := sent
+	if string(want.Rows) != `"input"` {
+		var list []json.RawMessage
+		require.NoError(t, json.Unmarshal(want.Rows, &list), "rows of %s", name)
+		rows, err = readback.ParseRows(bytes.NewReader(bytes.Join(toBytes(list), []byte("\n"))))
+		require.NoError(t, err)
+	}
+	rows, err = readback.Conform(got.Iceberg.Table.Schema(), rows)
+	require.NoError(t, err, "expected rows of %s", name)
+	if diff := readback.Difference(readback.Texts(rows), readback.Texts(got.Iceberg.Rows)); diff != "" {
+		t.Fatalf("rows of %s in Iceberg:\n%s", name, diff)
+	}
+	if diff := readback.Difference(readback.Texts(rows), readback.Texts(got.Delta.Rows)); diff != "" {
+		t.Fatalf("rows of %s in Delta:\n%s", name, diff)
+	}
+	if want.Count != nil {
+		require.Len(t, got.Delta.Rows, *want.Count, "rows of %s", name)
+	}
+	if want.Commits != nil {
+		require.Len(t, got.Iceberg.Table.Metadata().Snapshots(), *want.Commits, "snapshots of %s", name)
+	}
+}
+
+// checkRefused compares what went down the error route, in any order.
+func checkRefused(t *testing.T, path string, want []ExpectedRefusal) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		require.NoError(t, err)
+	}
+	type refusal struct {
+		Row, Error string
+	}
+	var got []refusal
+	dec := json.NewDecoder(bytes.NewReader(data))
+	for dec.More() {
+		var r refusal
+		require.NoError(t, dec.Decode(&r))
+		got = append(got, r)
+	}
+	require.Len(t, got, len(want), "refused rows: %+v", got)
+	for _, w := range want {
+		at := slices.IndexFunc(got, func(r refusal) bool {
+			return r.Row == w.Row && !slices.ContainsFunc(w.Error, func(part string) bool { return !strings.Contains(r.Error, part) })
+		})
+		require.GreaterOrEqual(t, at, 0, "no refusal of %s that says %q, only %+v", w.Row, w.Error, got)
+		got = slices.Delete(got, at, at+1)
+	}
+}
+
+// tablesOf are the tables of a warehouse, by their path below it.
+func tablesOf(t *testing.T, warehouse string) []string {
+	t.Helper()
+	var out []string
+	err := filepath.WalkDir(warehouse, func(path string, e fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) && path == warehouse {
+			return nil // a run that failed before it made anything
+		}
+		if err != nil {
+			return err
+		}
+		if e.IsDir() && (e.Name() == "iceberg" || e.Name() == "delta") {
+			rel, err := filepath.Rel(warehouse, filepath.Dir(path))
+			if err != nil {
+				return err
+			}
+			if !slices.Contains(out, rel) {
+				out = append(out, rel)
+			}
+			return filepath.SkipDir
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	return out
+}
+
+// sharedData is the path of a file that does not come with the project. The
+// folder may be named by LAKEHOUSE_TEST_DATA.
+func sharedData(t *testing.T, name string) string {
+	t.Helper()
+	folder := os.Getenv("LAKEHOUSE_TEST_DATA")
+	if folder == "" {
+		folder = filepath.Join("..", "..", "shared", "data")
+	}
+	path, err := filepath.Abs(filepath.Join(folder, name))
+	require.NoError(t, err)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		t.Skipf("%s is not here: it does not come with the project (LAKEHOUSE_TEST_DATA names the folder that holds it)", name)
+	}
+	return path
+}
+
+func keys[V any](m map[string]V) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	return out
+}
+
+func toBytes(list []json.RawMessage) [][]byte {
+	out := make([][]byte, len(list))
+	for i, m := range list {
+		out[i] = m
+	}
+	return out
+}
+
+// logBuffer collects the log of concurrent writers.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
