@@ -1,6 +1,7 @@
 package arrowconv
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -62,6 +63,39 @@ func (p *Plan) Convert(src Source, skip func(i int) bool, tuning ArrowTuning, me
 	}
 	c := p.pool.Get().(*converter)
 	defer p.pool.Put(c)
+	return c.convert(src, skip, tuning, mem)
+}
+
+// converter is the state of one Convert; plans pool them.
+type converter struct {
+	plan       *Plan
+	root       *column
+	scanner    scanner
+	strict     strict
+	structured structured
+	observer   *observer
+	strictOnly bool // leaves the scanner out, so that tests can compare
+
+	src    Source
+	mem    memory.Allocator
+	batch  int // rows of a record
+	open   bool
+	weight int // bytes of payload in the open record
+	origin []int32
+	left   int // messages to come
+	chunk  *Chunk
+	// pending is what the rows of the message hold beyond the plan; it counts
+	// once the message is through.
+	pending *Observation
+}
+
+func newConverter(p *Plan) *converter {
+	c := &converter{plan: p, root: newColumn(p.root)}
+	c.observer = newObserver(p)
+	return c
+}
+
+func (c *converter) convert(src Source, skip func(i int) bool, tuning ArrowTuning, mem memory.Allocator) (*Chunk, error) {
 	c.begin(src, tuning, mem)
 	for i := range src.Len() {
 		if skip != nil && skip(i) {
@@ -76,31 +110,6 @@ func (p *Plan) Convert(src Source, skip func(i int) bool, tuning ArrowTuning, me
 	return c.end(), nil
 }
 
-// converter is the state of one Convert; plans pool them.
-type converter struct {
-	plan       *Plan
-	root       *column
-	scanner    scanner
-	strict     strict
-	structured structured
-	observer   *observer
-
-	src    Source
-	mem    memory.Allocator
-	batch  int // rows of a record
-	open   bool
-	weight int // bytes of payload in the open record
-	origin []int32
-	left   int // messages to come, about
-	chunk  *Chunk
-}
-
-func newConverter(p *Plan) *converter {
-	c := &converter{plan: p, root: newColumn(p.root)}
-	c.observer = newObserver(p)
-	return c
-}
-
 func (c *converter) begin(src Source, tuning ArrowTuning, mem memory.Allocator) {
 	c.src, c.mem, c.chunk = src, mem, &Chunk{}
 	c.batch = tuning.BatchSize
@@ -111,34 +120,125 @@ func (c *converter) begin(src Source, tuning ArrowTuning, mem memory.Allocator) 
 	c.open = false
 }
 
-// message converts one message.
+// message converts one message, all of its rows or none.
 func (c *converter) message(i int) error {
-	c.openRecord()
 	c.left--
+	at := c.mark()
+	var row int
 	var r *refusal
-	var s *shape
-	if text, ok := c.src.Bytes(i); ok {
-		s, r = c.text(text)
-	} else {
+	if text, ok := c.src.Bytes(i); !ok {
 		v, err := c.src.Structured(i)
 		if err != nil {
 			return fmt.Errorf("reading message %d: %w", i, err)
 		}
-		s, r = c.value(v)
-	}
-	if r == nil && s == nil && len(c.root.children) == 0 && (c.plan.settled || !c.plan.opts.Evolve) {
-		c.root.truncate(c.root.n - 1)
-		r = &refusal{expected: "a value with a type", got: "nothing but null, {} or []", reason: ReasonNoColumns, hint: "the table has no column yet"}
+		row, r = c.structuredRows(i, v)
+	} else if len(text) > maxPayloadBytes {
+		row, r = -1, &refusal{expected: fmt.Sprintf("a payload of at most %d bytes", maxPayloadBytes), got: fmt.Sprintf("%d bytes", len(text)), reason: ReasonTooLarge}
+	} else {
+		switch c.plan.opts.Format {
+		case NDJSON:
+			row, r = c.lines(i, text)
+		case ArrowIPC, Parquet:
+			row, r = c.payload(i, text)
+		default:
+			row, r = -1, c.text(i, text)
+		}
 	}
 	switch {
 	case r != nil:
-		c.chunk.Errors = append(c.chunk.Errors, r.rowError(i, -1))
-		return nil
-	case s != nil:
-		c.unknown(s)
-	default:
-		c.origin = append(c.origin, int32(i))
+		c.rollback(at)
+		c.chunk.Errors = append(c.chunk.Errors, r.rowError(i, row))
+	case c.pending != nil && c.chunk.Unknown == nil:
+		c.chunk.Unknown = c.pending
+	case c.pending != nil:
+		c.chunk.Unknown.Merge(c.pending)
 	}
+	c.pending = nil
+	return nil
+}
+
+// lines converts the rows of an NDJSON payload; row is the one refused.
+func (c *converter) lines(i int, text []byte) (row int, r *refusal) {
+	for line := range bytes.Lines(text) {
+		if len(bytes.Trim(line, " \t\r\n")) == 0 {
+			continue
+		}
+		if r := c.text(i, line); r != nil {
+			return row, r
+		}
+		row++
+	}
+	if row == 0 {
+		return -1, &refusal{expected: "JSON objects, one a line", got: "an empty payload", reason: ReasonEmpty}
+	}
+	return row, nil
+}
+
+// structuredRows converts a structured message: a row, or in a format of many
+// rows a list of them.
+func (c *converter) structuredRows(i int, v any) (row int, r *refusal) {
+	list, ok := v.([]any)
+	if !ok || c.plan.opts.Format == JSON {
+		return -1, c.value(i, v)
+	}
+	for row, v := range list {
+		if r := c.value(i, v); r != nil {
+			return row, r
+		}
+	}
+	return -1, nil
+}
+
+// text converts a row of JSON for message i.
+func (c *converter) text(i int, text []byte) *refusal {
+	c.openRecord()
+	c.weight += len(text)
+	rows := c.root.n
+	if !c.strictOnly {
+		if c.scanner.row(c.root, text) {
+			return c.added(i)
+		}
+		c.root.truncate(rows)
+	}
+	text, r := c.strict.row(c.root, text)
+	if r != nil {
+		return r
+	}
+	if c.strict.unknown {
+		s, r := c.observer.json(text)
+		if r != nil || !s.deferred() {
+			return c.unknown(rows, s, r)
+		}
+	}
+	return c.added(i)
+}
+
+// value converts a row of Go values for message i.
+func (c *converter) value(i int, v any) *refusal {
+	c.openRecord()
+	rows := c.root.n
+	c.structured.weight = 0
+	r := c.structured.row(c.root, v)
+	c.weight += c.structured.weight
+	if r != nil {
+		return r
+	}
+	if c.structured.unknown {
+		s, r := c.observer.structured(v)
+		if r != nil || !s.deferred() {
+			return c.unknown(rows, s, r)
+		}
+	}
+	return c.added(i)
+}
+
+// added counts a row that lies in the columns.
+func (c *converter) added(i int) *refusal {
+	if len(c.root.children) == 0 && (c.plan.settled || !c.plan.opts.Evolve) {
+		c.root.truncate(c.root.n - 1)
+		return noColumns()
+	}
+	c.origin = append(c.origin, int32(i))
 	c.chunk.Rows++
 	if c.root.n >= c.batch || c.weight >= maxRecordBytes {
 		c.closeRecord()
@@ -146,58 +246,71 @@ func (c *converter) message(i int) error {
 	return nil
 }
 
-// text converts a row of JSON: it is appended, or unknown (its shape), or
-// refused.
-func (c *converter) text(text []byte) (*shape, *refusal) {
-	if len(text) > maxPayloadBytes {
-		return nil, &refusal{expected: fmt.Sprintf("a payload of at most %d bytes", maxPayloadBytes), got: fmt.Sprintf("%d bytes", len(text)), reason: ReasonTooLarge}
-	}
-	c.weight += len(text)
-	rows := c.root.n
-	if c.scanner.row(c.root, text) {
-		return nil, nil
-	}
-	c.root.truncate(rows)
-	text, r := c.strict.row(c.root, text)
-	if r != nil || !c.strict.unknown {
-		return nil, r
-	}
-	s, r := c.observer.json(text)
-	return c.settle(rows, s, r)
+func noColumns() *refusal {
+	return &refusal{expected: "a value with a type", got: "nothing but null, {} or []", reason: ReasonNoColumns, hint: "the table has no column yet"}
 }
 
-// value converts a row of Go values likewise.
-func (c *converter) value(v any) (*shape, *refusal) {
-	rows := c.root.n
-	c.structured.weight = 0
-	r := c.structured.row(c.root, v)
-	c.weight += c.structured.weight
-	if r != nil || !c.structured.unknown {
-		return nil, r
-	}
-	s, r := c.observer.structured(v)
-	return c.settle(rows, s, r)
-}
-
-// settle decides on a row with unknown fields, which lies appended without
-// them: it stays if they hold nothing typed, and goes otherwise.
-func (c *converter) settle(rows int, s *shape, r *refusal) (*shape, *refusal) {
-	if r == nil && s.deferred() {
-		return nil, nil
-	}
+// unknown takes back a row that lies in the columns without its unknown fields,
+// and notes its shape, or refuses it.
+func (c *converter) unknown(rows int, s *shape, r *refusal) *refusal {
 	c.root.truncate(rows)
 	if r != nil {
-		return nil, r
+		return r
 	}
-	return s, nil
+	o := &c.chunk.Unknown
+	if c.plan.opts.Format != JSON {
+		o = &c.pending
+	}
+	if *o == nil {
+		*o = newObservation()
+	}
+	(*o).add(s)
+	c.reportRenames(s)
+	c.chunk.Rows++
+	return nil
 }
 
-func (c *converter) unknown(s *shape) {
-	if c.chunk.Unknown == nil {
-		c.chunk.Unknown = newObservation()
+// mark is where a message begins.
+type mark struct{ records, rows, total int }
+
+func (c *converter) mark() mark {
+	m := mark{records: len(c.chunk.Records), total: c.chunk.Rows}
+	if c.open {
+		m.rows = c.root.n
 	}
-	c.chunk.Unknown.add(s)
-	c.reportRenames(s)
+	return m
+}
+
+// rollback takes back all rows since the mark, also those whose record was
+// closed since.
+func (c *converter) rollback(m mark) {
+	c.chunk.Rows = m.total
+	chunk := c.chunk
+	if chunk.Unknown != nil {
+		return // no records will be made
+	}
+	if len(chunk.Records) == m.records {
+		if c.open {
+			c.root.truncate(m.rows)
+			c.origin = c.origin[:m.rows]
+		}
+		return
+	}
+	if c.open {
+		c.root.drop()
+		c.open = false
+	}
+	first := chunk.Records[m.records]
+	if m.rows > 0 {
+		chunk.Records[m.records] = first.NewSlice(0, int64(m.rows))
+		chunk.Origin[m.records] = chunk.Origin[m.records][:m.rows]
+		first.Release()
+		m.records++
+	}
+	for _, r := range chunk.Records[m.records:] {
+		r.Release()
+	}
+	chunk.Records, chunk.Origin = chunk.Records[:m.records], chunk.Origin[:m.records]
 }
 
 func (c *converter) reportRenames(s *shape) {
@@ -219,7 +332,10 @@ func (c *converter) openRecord() {
 	if c.open {
 		return
 	}
-	rows := min(c.batch, c.left)
+	rows := min(c.batch, c.left+1)
+	if c.plan.opts.Format != JSON {
+		rows = min(c.batch, max(rows, int(c.plan.root.hint.Load())))
+	}
 	c.root.reserve(rows, c.mem)
 	c.origin = make([]int32, 0, rows)
 	c.open, c.weight = true, 0
@@ -236,6 +352,7 @@ func (c *converter) closeRecord() {
 		c.root.drop()
 		return
 	}
+	c.plan.root.hint.Store(int64(c.root.n))
 	c.chunk.Records = append(c.chunk.Records, record(c.root, c.plan.schema))
 	c.chunk.Origin = append(c.chunk.Origin, c.origin)
 	c.origin = nil

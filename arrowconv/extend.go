@@ -84,7 +84,9 @@ func (g *growth) check(s *shape, text bool) (leaves int, ok bool) {
 			return s.elem.newLeaves(), true
 		}
 		return g.elem.check(s.elem, text)
-	case g.shape.kind == shapeStruct || g.shape.kind == shapeList || s.kind == shapeStruct || s.kind == shapeList:
+	case g.shape.kind == shapeMap && s.kind == shapeMap && g.shape.typ == s.typ:
+		return g.elem.check(s.elem, text)
+	case g.shape.kind >= shapeStruct || s.kind >= shapeStruct:
 		return 1 - g.leaves(), text // all of it becomes one column of text
 	}
 	joined := g.shape
@@ -134,6 +136,8 @@ func (g *growth) leaves() int {
 		return n
 	case shapeList:
 		return g.elem.leaves()
+	case shapeMap:
+		return 1 + g.elem.leaves()
 	}
 	return 1
 }
@@ -183,7 +187,12 @@ func (g *growth) grow(s *shape, text bool) {
 			}
 			g.elem.grow(s.elem, text)
 		}
-	case g.shape.kind == shapeStruct || g.shape.kind == shapeList || s.kind == shapeStruct || s.kind == shapeList:
+	case s.kind == shapeMap && (g.shape.kind == shapeNone || g.shape.kind == shapeMap && g.shape.typ == s.typ):
+		if g.elem == nil {
+			g.shape.kind, g.shape.typ, g.elem = shapeMap, s.typ, &growth{}
+		}
+		g.elem.grow(s.elem, text)
+	case g.shape.kind >= shapeStruct || s.kind >= shapeStruct:
 		*g = growth{shape: shape{kind: shapeText}}
 	default:
 		g.shape.join(s, text)
@@ -268,6 +277,16 @@ func (g *growth) dataType() (arrow.DataType, error) {
 			return nil, err
 		}
 		return listOf(t), nil
+	case shapeMap:
+		key, err := ParseType(g.shape.typ)
+		if err != nil {
+			return nil, err
+		}
+		value, err := g.elem.dataType()
+		if err != nil {
+			return nil, err
+		}
+		return mapOf(key, value), nil
 	}
 	return nil, fmt.Errorf("no type observed")
 }

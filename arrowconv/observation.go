@@ -61,7 +61,8 @@ func (o *Observation) id(name string) uint64 {
 }
 
 // encode appends a shape: its kind, then by kind the traits, the type's id, the
-// fields (id+1 and shape each, closed by 0), or the element.
+// fields (id+1 and shape each, closed by 0), the element, or a map's key type and
+// value.
 func (o *Observation) encode(dst []byte, s *shape) []byte {
 	dst = append(dst, byte(s.kind))
 	switch s.kind {
@@ -78,6 +79,9 @@ func (o *Observation) encode(dst []byte, s *shape) []byte {
 			dst = o.encode(dst, f.shape)
 		}
 		dst = append(dst, 0)
+	case shapeMap:
+		dst = binary.AppendUvarint(dst, o.id(s.typ))
+		dst = o.encode(dst, s.elem)
 	case shapeList:
 		if s.elem == nil || s.elem.deferred() {
 			return append(dst, byte(shapeNone))
@@ -113,6 +117,11 @@ func (o *Observation) decodeShape(b string) (*shape, string) {
 			v, b = o.decodeShape(b)
 			s.fields = append(s.fields, shapeField{name: o.names[id-1], raw: o.names[id-1], shape: v})
 		}
+	case shapeMap:
+		var id uint64
+		id, b = uvarint(b)
+		s.typ = o.names[id]
+		s.elem, b = o.decodeShape(b)
 	case shapeList:
 		s.elem, b = o.decodeShape(b)
 		if s.elem.kind == shapeNone {

@@ -231,13 +231,8 @@ func (o *observer) known(f *field, name string) *field {
 	if f == nil {
 		return nil
 	}
-	if i, ok := f.names.exact[name]; ok {
+	if i, ok := f.find(name); ok {
 		return f.children[i]
-	}
-	if stored, problem := storedName(name, o.plan.opts.ColumnNames); problem == "" {
-		if i, ok := f.names.exact[stored]; ok {
-			return f.children[i]
-		}
 	}
 	return nil
 }

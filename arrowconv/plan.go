@@ -164,6 +164,28 @@ func (f *field) child(name string) int {
 	return -1
 }
 
+// find gives the place of a struct's field for a name in the data: the field of
+// that name, or of the name under which it is stored.
+func (f *field) find(name string) (int, bool) {
+	if i, ok := f.names.exact[name]; ok {
+		return i, true
+	}
+	stored, problem := storedName(name, f.opts.ColumnNames)
+	if problem != "" {
+		return 0, false
+	}
+	i, ok := f.names.exact[stored]
+	return i, ok
+}
+
+// findBytes is find without a string where the name is found at once.
+func (f *field) findBytes(name []byte) (int, bool) {
+	if i, ok := f.names.exact[string(name)]; ok {
+		return i, true
+	}
+	return f.find(string(name))
+}
+
 // leaves counts the scalar columns at and below f.
 func (f *field) leaves() int {
 	if len(f.children) == 0 && f.kind != kindStruct {

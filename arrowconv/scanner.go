@@ -190,7 +190,7 @@ func (s *scanner) member(c *column, i int) (end, known int) {
 	name := s.text[from:to]
 	at, ok := c.names.exact[string(name)]
 	if !ok {
-		if at, ok = c.find(name); !ok {
+		if at, ok = c.findBytes(name); !ok {
 			return i, 0
 		}
 		// Stored under another name: expect this spelling from now on.

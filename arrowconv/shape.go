@@ -13,6 +13,7 @@ const (
 	shapeText  // values of several types, kept as JSON text
 	shapeStruct
 	shapeList
+	shapeMap // only of typed payloads: JSON has objects
 )
 
 // numberTraits is what is known of all numbers seen in one place.
@@ -37,9 +38,9 @@ func (t numberTraits) double() bool {
 type shape struct {
 	kind   shapeKind
 	traits numberTraits
-	typ    string       // of shapeExact
+	typ    string       // of shapeExact; of a shapeMap's keys
 	fields []shapeField // of shapeStruct, in the order of the row
-	elem   *shape       // of shapeList; nil if no element has a type
+	elem   *shape       // of shapeList, nil if no element has a type; of a shapeMap's values
 }
 
 type shapeField struct {
@@ -83,11 +84,16 @@ func (s *shape) join(o *shape, text bool) bool {
 				return true
 			}
 		case shapeExact:
-			if s.typ == o.typ {
+			if t, ok := widest(s.typ, o.typ); ok {
+				s.typ = t
 				return true
 			}
 		case shapeStruct:
 			return s.joinFields(o, text)
+		case shapeMap:
+			if s.typ == o.typ {
+				return s.elem.join(o.elem, text)
+			}
 		case shapeList:
 			if s.elem == nil {
 				s.elem = o.elem
@@ -112,6 +118,28 @@ func (s *shape) join(o *shape, text bool) bool {
 		s.kind, s.fields, s.elem = shapeText, s.fields[:0], nil
 	}
 	return text
+}
+
+// widest gives the type that takes the values of both, as column types widen.
+func widest(a, b string) (string, bool) {
+	if a == b {
+		return a, true
+	}
+	ta, err := ParseType(a)
+	if err != nil {
+		return "", false
+	}
+	tb, err := ParseType(b)
+	if err != nil {
+		return "", false
+	}
+	switch {
+	case wider(ta, tb):
+		return b, true
+	case wider(tb, ta):
+		return a, true
+	}
+	return "", false
 }
 
 // become copies o, whose list of fields stays its own.
@@ -149,6 +177,8 @@ func (s *shape) newLeaves() int {
 			n += f.shape.newLeaves()
 		}
 		return n
+	case shapeMap:
+		return 1 + s.elem.newLeaves()
 	case shapeList:
 		if s.elem == nil {
 			return 0
@@ -178,6 +208,8 @@ func (s *shape) String() string {
 		return "an object"
 	case shapeList:
 		return "an array"
+	case shapeMap:
+		return "a map"
 	}
 	return "null"
 }

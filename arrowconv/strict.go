@@ -144,7 +144,7 @@ func (d *strict) members(c *column) error {
 		if err != nil {
 			return err
 		}
-		at, ok := c.find(name)
+		at, ok := c.findBytes(name)
 		if !ok {
 			if err := d.unknownField(c, name); err != nil {
 				return err
@@ -178,20 +178,6 @@ func (c *column) endStruct(entry int) error {
 	}
 	c.n++
 	return nil
-}
-
-// find gives the place of a struct's field under the name that a name in the
-// data is stored as.
-func (c *column) find(name []byte) (int, bool) {
-	if i, ok := c.names.exact[string(name)]; ok {
-		return i, true
-	}
-	stored, problem := storedName(string(name), c.opts.ColumnNames)
-	if problem != "" {
-		return 0, false
-	}
-	i, ok := c.names.exact[stored]
-	return i, ok
 }
 
 func collision(name, stored string) *refusal {

@@ -78,7 +78,7 @@ func (d *structured) others(c *column, m map[string]any) *refusal {
 			continue
 		}
 		v := m[name]
-		at, ok := c.find(bytesOf(name))
+		at, ok := c.find(name)
 		if !ok {
 			if v != nil && !c.opts.Evolve {
 				return c.unknownName(name)

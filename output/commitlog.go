@@ -3,6 +3,7 @@ package output
 import (
 	"time"
 
+	"github.com/managed-lakehouse/managed-lakehouse/arrowconv"
 	"github.com/managed-lakehouse/managed-lakehouse/backpressure"
 	"github.com/managed-lakehouse/managed-lakehouse/commit"
 )
@@ -33,4 +34,11 @@ func (g *group) logLevel(before backpressure.Level, now backpressure.Profile) {
 		return
 	}
 	g.cfg.Log.Info("backpressure: level changed", args...)
+}
+
+// logRenames tells of fields that are stored under another name, each once.
+func (g *group) logRenames(t *tableState, renamed []arrowconv.Rename) {
+	for _, r := range renamed {
+		g.cfg.Log.Info("a field has a name that a Delta table cannot hold; it is stored under another", "table", t.name, "field", r.From, "column", r.To)
+	}
 }

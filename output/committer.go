@@ -228,9 +228,8 @@ func (g *group) observe(plan *arrowconv.Plan, chunks []*chunk, seen *arrowconv.O
 			g.fail([]*chunk{c}, err)
 			return nil
 		}
-		for _, r := range out.Records {
-			r.Release()
-		}
+		out.Release()
+		g.logRenames(c.epoch.table, out.Renamed)
 		found[i] = out.Unknown
 		return nil
 	}); err != nil {
@@ -262,6 +261,7 @@ func (g *group) convertAll(plan *arrowconv.Plan, chunks []*chunk, write func(joi
 			g.fail([]*chunk{c}, err)
 			return nil
 		}
+		g.logRenames(c.epoch.table, out.Renamed)
 		g.mu.Lock()
 		c.errors = out.Errors
 		if out.Unknown != nil {

@@ -47,6 +47,8 @@ type group struct {
 	tracker backpressure.Tracker
 	convert chan struct{} // slots for conversion: more than the processors bring nothing
 
+	loads chan struct{} // slots for loading tables from the catalog
+
 	ctx    context.Context // ends with Close
 	cancel context.CancelCauseFunc
 
@@ -68,6 +70,18 @@ type group struct {
 // totals are what the run summary counts.
 type totals struct {
 	commits, rows, refused int64
+}
+
+// maxLoads bounds how many tables are loaded at once: the first batch of a fan-out
+// may name hundreds.
+const maxLoads = 16
+
+// openedFor is the outcome of opening the table of a part.
+type openedFor struct {
+	part  routed
+	table *tableState
+	why   string
+	err   error
 }
 
 // routed are the rows of one write for one table.
@@ -92,6 +106,7 @@ func newGroup(cfg groupConfig, store warehouse) *group {
 		store:    store,
 		mem:      memory.NewGoAllocator(),
 		convert:  make(chan struct{}, runtime.GOMAXPROCS(0)),
+		loads:    make(chan struct{}, maxLoads),
 		trigger:  newTrigger(cfg.Trigger),
 		admitted: map[*inflight]chan struct{}{},
 		tables:   map[string]*tableState{},
@@ -146,15 +161,30 @@ func (g *group) write(ctx context.Context, parts []routed) (failures []failure) 
 			later = append(later, p)
 		}
 	}
-	for _, p := range later {
+	if len(later) > 0 {
 		g.shift(w, stalled)
-		t, why, err := g.open(ctx, p.ident)
-		g.shift(w, working)
-		if err != nil {
-			failures = append(failures, g.refuse(p.ident, allOf(p.src, why, err))...)
-			continue
+		opened := make(chan openedFor, len(later))
+		for _, p := range later {
+			// In the order of the rows: which table is one too many is no race.
+			if err := g.count(p.ident); err != nil {
+				opened <- openedFor{p, nil, "tier", err}
+				continue
+			}
+			go func() {
+				t, why, err := g.open(ctx, p.ident)
+				opened <- openedFor{p, t, why, err}
+			}()
 		}
-		put(t, p)
+		for range later {
+			o := <-opened
+			g.shift(w, working)
+			if o.err != nil {
+				failures = append(failures, g.refuse(o.part.ident, allOf(o.part.src, o.why, o.err))...)
+			} else {
+				put(o.table, o.part)
+			}
+			g.shift(w, stalled)
+		}
 	}
 	g.shift(w, waiting)
 	for _, c := range chunks {
@@ -215,6 +245,14 @@ func (g *group) shift(w *inflight, p phase) {
 	}
 }
 
+// count asks whether the output may write to a table that is new to it.
+func (g *group) count(ident []string) error {
+	if g.cfg.Count == nil {
+		return nil
+	}
+	return g.cfg.Count(strings.Join(ident, "."))
+}
+
 // use looks up an open table, and marks it as in use until release.
 func (g *group) use(ident []string) *tableState {
 	g.mu.Lock()
@@ -253,6 +291,7 @@ func (g *group) append(ctx context.Context, w *inflight, t *tableState, p routed
 		if err != nil {
 			return nil, g.refuse(t.ident, allOf(p.src, "conversion", fmt.Errorf("table %s: %w", t.name, err)))
 		}
+		g.logRenames(t, out.Renamed)
 		if out.Unknown == nil {
 			break
 		}

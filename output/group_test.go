@@ -234,7 +234,8 @@ func TestADefiniteRefusalFailsTheRowsOfItsTableOnly(t *testing.T) {
 		failures := g.write(t.Context(), []routed{into("good", good), into("bad", bad)})
 		require.Len(t, failures, 2)
 		require.Equal(t, []int{2, 3}, []int{failures[0].message, failures[1].message})
-		require.ErrorContains(t, failures[0].err, "refused: no")
+		var refused *commit.RefusedError
+		require.ErrorAs(t, failures[0].err, &refused)
 		require.Equal(t, []int64{0, 1}, w.table("ns.good").ids())
 		require.Empty(t, w.table("ns.bad").ids())
 
@@ -291,8 +292,8 @@ func TestACommitThatHasBegunIsWaitedFor(t *testing.T) {
 
 func TestACommitWhoseOutcomeIsNotKnownIsNotWaitedForForEver(t *testing.T) {
 	w := newFakeWarehouse()
-	w.table("ns.a").hang = make(chan struct{})
 	bubble(t, w, func(c *groupConfig) { c.Grace = 7 * time.Second }, func(t *testing.T, g *group) {
+		w.table("ns.a").hang = make(chan struct{})
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		begin := time.Now()
@@ -306,11 +307,11 @@ func TestACommitWhoseOutcomeIsNotKnownIsNotWaitedForForEver(t *testing.T) {
 func TestStalledStorageLeavesMemoryFlat(t *testing.T) {
 	w := newFakeWarehouse()
 	a := w.table("ns.a")
-	a.hang = make(chan struct{})
 	const budget = 1 << 20
 	bubble(t, w, func(c *groupConfig) {
 		c.Trigger.Budget, c.Trigger.RowLimit = budget, 500
 	}, func(t *testing.T, g *group) {
+		a.hang = make(chan struct{})
 		var wg sync.WaitGroup
 		for i := range 200 {
 			wg.Go(func() { require.Empty(t, g.write(t.Context(), []routed{into("a", idRows(i*100, 100))})) })
@@ -350,8 +351,8 @@ func TestAFanOutOverAllSlotsDoesNotStall(t *testing.T) {
 
 func TestOneTableNeverHoldsUpAnother(t *testing.T) {
 	w := newFakeWarehouse()
-	w.table("ns.slow").hang = make(chan struct{})
 	bubble(t, w, nil, func(t *testing.T, g *group) {
+		w.table("ns.slow").hang = make(chan struct{})
 		var wg sync.WaitGroup
 		wg.Go(func() { g.write(t.Context(), []routed{into("slow", idRows(0, 10))}) })
 		time.Sleep(2 * time.Second)

@@ -62,13 +62,10 @@ func (g *group) runOpening(name string, ident []string, o *opening) {
 }
 
 func (g *group) openTable(name string, ident []string) (*tableState, string, error) {
-	if g.cfg.Count != nil {
-		if err := g.cfg.Count(name); err != nil {
-			return nil, "tier", err
-		}
-	}
 	for attempt := 0; ; attempt++ {
+		g.loads <- struct{}{}
 		store, err := g.store.OpenTable(g.ctx, ident)
+		<-g.loads
 		if err == nil {
 			t := &tableState{ident: ident, name: name, store: store, lastUsed: time.Now()}
 			if t.plan, err = t.planFor(store.Schema(), g.cfg.Convert); err != nil {

@@ -49,6 +49,7 @@ type trigger struct {
 
 	open        []*pending // epochs that fill, in order of opening
 	writes      map[*inflight]struct{}
+	phases      [4]int      // number of writes in each phase
 	blocked     []*inflight // writes that wait for room in the budget, first come first
 	used        int64       // bytes held by admitted writes
 	rows        int64       // rows of epochs not resolved
@@ -106,8 +107,9 @@ func newTrigger(cfg triggerConfig) *trigger {
 
 // arrive: a write has taken a slot.
 func (t *trigger) arrive(now time.Time, w *inflight) {
-	w.phase = working
 	t.writes[w] = struct{}{}
+	w.phase = working
+	t.phases[working]++
 	t.rhythm.arrive(now)
 }
 
@@ -119,7 +121,7 @@ func (t *trigger) admit(w *inflight, need int64) bool {
 		t.used += need
 		return true
 	}
-	w.phase = blocked
+	t.enter(w, blocked)
 	t.blocked = append(t.blocked, w)
 	return false
 }
@@ -144,7 +146,11 @@ func (t *trigger) append(w *inflight, l *lane, p *pending, rows, bytes int64, ar
 }
 
 // enter: a write goes on to another phase.
-func (t *trigger) enter(w *inflight, p phase) { w.phase = p }
+func (t *trigger) enter(w *inflight, p phase) {
+	t.phases[w.phase]--
+	t.phases[p]++
+	w.phase = p
+}
 
 // drop: a cancelled write takes its rows out of an epoch that is not resolved.
 func (t *trigger) drop(w *inflight, p *pending, rows, bytes int64) {
@@ -176,6 +182,7 @@ func (t *trigger) resolve(now time.Time, p *pending) {
 // can be admitted now are returned.
 func (t *trigger) leave(w *inflight) (admitted []*inflight) {
 	delete(t.writes, w)
+	t.phases[w.phase]--
 	if w.phase == blocked {
 		t.blocked = slices.DeleteFunc(t.blocked, func(x *inflight) bool { return x == w })
 	} else {
@@ -185,7 +192,7 @@ func (t *trigger) leave(w *inflight) (admitted []*inflight) {
 		next := t.blocked[0]
 		t.blocked = t.blocked[1:]
 		t.used += next.need
-		next.phase = working
+		t.enter(next, working)
 		admitted = append(admitted, next)
 	}
 	return admitted
@@ -249,14 +256,7 @@ func (t *trigger) seal(now time.Time, p *pending) {
 }
 
 // busy tells whether a write is about to append: its rows are worth waiting for.
-func (t *trigger) busy() bool {
-	for w := range t.writes {
-		if w.phase == working {
-			return true
-		}
-	}
-	return false
-}
+func (t *trigger) busy() bool { return t.phases[working] > 0 }
 
 // slotsFull picks the epochs to seal when no slot is free and every write waits
 // only for open epochs (or for something that will not come soon): the largest
@@ -264,7 +264,7 @@ func (t *trigger) busy() bool {
 // make more and smaller commits; sealing one would let a fan-out crawl, one slot
 // a commit.
 func (t *trigger) slotsFull(now time.Time) (out []*pending) {
-	if len(t.writes) < t.cfg.Slots {
+	if len(t.writes) < t.cfg.Slots || t.busy() || t.phases[blocked] > 0 {
 		return nil
 	}
 	left := map[*inflight]int{}
@@ -313,6 +313,11 @@ func stuck(now time.Time, w *inflight) bool {
 func (t *trigger) budgetFull() (out []*pending) {
 	if len(t.blocked) == 0 || t.busy() {
 		return nil
+	}
+	for w := range t.writes {
+		if w.phase == waiting && w.open == 0 && len(w.sealed) == 0 {
+			return nil // it is about to leave: the room that it gives back may do
+		}
 	}
 	need := min(t.blocked[0].need, t.cfg.Budget)
 	goal := max(t.cfg.Budget/2, t.used+need-t.cfg.Budget)

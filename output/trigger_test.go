@@ -300,6 +300,7 @@ func TestBudgetSealsTheLargestFirst(t *testing.T) {
 		e := p.lastSealed("large")
 		writer := e.writes[0]
 		p.resolve(time.Now(), e)
+		require.Empty(t, p.sealed(), "its writes are about to give back their room")
 		require.Equal(t, []*inflight{w}, p.leave(writer), "the room goes to the one that waited")
 		require.Equal(t, working, w.phase)
 		require.EqualValues(t, 60, p.used)

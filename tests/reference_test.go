@@ -79,7 +79,7 @@ func renderReference(data service.TemplateDataPlugin) []byte {
 			p("\nOptions: `%s`\n", strings.Join(f.Options, "`, `"))
 		}
 		if len(f.ExamplesMarshalled) > 0 {
-			p("\n```yaml\n%s```\n", strings.Join(f.ExamplesMarshalled, ""))
+			p("\n```yaml\n%s```\n", strings.Join(f.ExamplesMarshalled, "# or\n"))
 		}
 	}
 	return b.Bytes()

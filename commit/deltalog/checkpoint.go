@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -74,46 +75,20 @@ func optional(name string, t arrow.DataType) arrow.Field {
 // checkpointRows is the number of actions that are in memory as Arrow at once.
 const checkpointRows = 8192
 
-// checkpointActions are what a checkpoint holds, in order. Tombstones that are
-// older than cutoff (ms) are left out, and so are those with deletion vectors,
-// which this package does not write.
-func checkpointActions(st state, r *replay, cutoff int64) ([]Action, error) {
-	if st.protocol == nil || st.metaData == nil {
-		return nil, fmt.Errorf("the Delta log has no protocol or no metaData at version %d", st.version)
-	}
-	out := []Action{{Protocol: st.protocol}, {MetaData: st.metaData}}
-	apps := make([]string, 0, len(st.txns))
-	for app := range st.txns {
-		apps = append(apps, app)
-	}
-	slices.Sort(apps)
-	for _, app := range apps {
-		out = append(out, Action{Txn: ptr(st.txns[app])})
-	}
-	for _, f := range r.files() {
-		if f.add.DeletionVector != nil {
-			return nil, fmt.Errorf("file %s has a deletion vector, which another writer gave it", f.add.Path)
-		}
-		add := *f.add
-		add.DataChange = false
-		out = append(out, Action{Add: &add})
-	}
-	var removed []Action
-	for _, rm := range r.removed {
-		if rm.DeletionVector == nil && rm.DeletionTimestamp != nil && *rm.DeletionTimestamp > cutoff {
-			rm := *rm
-			rm.DataChange = false
-			removed = append(removed, Action{Remove: &rm})
-		}
-	}
-	slices.SortFunc(removed, func(a, b Action) int { return bytes.Compare([]byte(a.Remove.Path), []byte(b.Remove.Path)) })
-	return append(out, removed...), nil
+// checkpointWriter makes the Parquet file of a checkpoint, in row groups of
+// checkpointRows actions.
+type checkpointWriter struct {
+	buf     bytes.Buffer
+	pq      *pqarrow.FileWriter
+	b       *array.RecordBuilder
+	pending int
+	actions int64
+	live    int64
 }
 
-// encodeCheckpoint is the Parquet file of a checkpoint.
-func encodeCheckpoint(actions []Action, mem memory.Allocator) (_ []byte, err error) {
-	var buf bytes.Buffer
-	w, err := pqarrow.NewFileWriter(checkpointSchema, &buf,
+func newCheckpointWriter(mem memory.Allocator) (*checkpointWriter, error) {
+	w := &checkpointWriter{}
+	pq, err := pqarrow.NewFileWriter(checkpointSchema, &w.buf,
 		parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Snappy), parquet.WithAllocator(mem),
 			// Paths and stats differ in every row.
 			parquet.WithDictionaryDefault(false)),
@@ -121,28 +96,104 @@ func encodeCheckpoint(actions []Action, mem memory.Allocator) (_ []byte, err err
 	if err != nil {
 		return nil, err
 	}
-	b := array.NewRecordBuilder(mem, checkpointSchema)
-	defer b.Release()
-	flush := func() error {
-		rec := b.NewRecordBatch()
-		defer rec.Release()
-		return w.WriteBuffered(rec)
+	w.pq, w.b = pq, array.NewRecordBuilder(mem, checkpointSchema)
+	return w, nil
+}
+
+func (w *checkpointWriter) append(a Action) error {
+	switch {
+	case a.Add != nil && a.Add.DeletionVector != nil:
+		return fmt.Errorf("file %s has a deletion vector, which another writer gave it", a.Add.Path)
+	case a.Add != nil:
+		add := *a.Add
+		add.DataChange = false
+		a.Add = &add
+		w.live++
+	case a.Remove != nil:
+		rm := *a.Remove
+		rm.DataChange = false
+		a.Remove = &rm
 	}
-	for i, a := range actions {
-		appendAction(b, a)
-		if (i+1)%checkpointRows == 0 {
-			if err := flush(); err != nil {
-				return nil, err
+	appendAction(w.b, a)
+	w.actions++
+	if w.pending++; w.pending == checkpointRows {
+		return w.flush()
+	}
+	return nil
+}
+
+func (w *checkpointWriter) flush() error {
+	rec := w.b.NewRecordBatch()
+	defer rec.Release()
+	w.pending = 0
+	return w.pq.Write(rec)
+}
+
+// close ends the file and returns it.
+func (w *checkpointWriter) close() ([]byte, error) {
+	if w.pending > 0 {
+		if err := w.flush(); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.pq.Close(); err != nil {
+		return nil, err
+	}
+	return w.buf.Bytes(), nil
+}
+
+func (w *checkpointWriter) release() { w.b.Release() }
+
+// writeCheckpoint folds a state, the files of an older checkpoint (nil: there is
+// none) and what the versions since have done to them. Tombstones older than
+// cutoff (ms) are left out, and so are those of deletion vectors, which this
+// package never writes. Memory is bounded by the files themselves and by tail,
+// not by the number of live files.
+func writeCheckpoint(ctx context.Context, w *checkpointWriter, st state, older []byte, tail *replay, cutoff int64) error {
+	if st.protocol == nil || st.metaData == nil {
+		return fmt.Errorf("the Delta log has no protocol or no metaData at version %d", st.version)
+	}
+	head := []Action{{Protocol: st.protocol}, {MetaData: st.metaData}}
+	for _, app := range sortedKeys(st.txns) {
+		head = append(head, Action{Txn: ptr(st.txns[app])})
+	}
+	for _, a := range head {
+		if err := w.append(a); err != nil {
+			return err
+		}
+	}
+	kept := func(rm *Remove) bool {
+		return rm.DeletionVector == nil && rm.DeletionTimestamp != nil && *rm.DeletionTimestamp > cutoff
+	}
+	if older != nil {
+		err := readCheckpointFiles(ctx, older, func(actions []Action) error {
+			for _, a := range actions {
+				if a.Remove != nil && !kept(a.Remove) || tail.touches(a) {
+					continue
+				}
+				if err := w.append(a); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, f := range tail.files() {
+		if err := w.append(Action{Add: f.add}); err != nil {
+			return err
+		}
+	}
+	for _, rm := range tail.tombstones() {
+		if kept(rm) {
+			if err := w.append(Action{Remove: rm}); err != nil {
+				return err
 			}
 		}
 	}
-	if err := flush(); err != nil {
-		return nil, err
-	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	return buf.Bytes(), nil
+	return nil
 }
 
 func appendAction(b *array.RecordBuilder, a Action) {
@@ -375,7 +426,7 @@ func (g rowGroup) present(i int) bool { return g.s != nil && g.s.IsValid(i) }
 
 func (g rowGroup) text(name string, i int) string {
 	if c, ok := g.cols[name].(*array.String); ok && c.IsValid(i) {
-		return c.Value(i)
+		return strings.Clone(c.Value(i)) // the batch's memory goes with it
 	}
 	return ""
 }
@@ -418,7 +469,7 @@ func (g rowGroup) list(name string, i int) []string {
 	from, to := c.ValueOffsets(i)
 	out := make([]string, 0, to-from)
 	for j := from; j < to; j++ {
-		out = append(out, values.Value(int(j)))
+		out = append(out, strings.Clone(values.Value(int(j))))
 	}
 	return out
 }
@@ -437,9 +488,9 @@ func (g rowGroup) dict(name string, i int) map[string]*string {
 	out := make(map[string]*string, to-from)
 	for j := int(from); j < int(to); j++ {
 		if items.IsNull(j) {
-			out[keys.Value(j)] = nil
+			out[strings.Clone(keys.Value(j))] = nil
 		} else {
-			out[keys.Value(j)] = ptr(items.Value(j))
+			out[strings.Clone(keys.Value(j))] = ptr(strings.Clone(items.Value(j)))
 		}
 	}
 	return out

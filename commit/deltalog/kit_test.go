@@ -1,6 +1,7 @@
 package deltalog
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"iter"
@@ -8,6 +9,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	"github.com/apache/iceberg-go"
 	icebergio "github.com/apache/iceberg-go/io"
 	"github.com/apache/iceberg-go/table"
@@ -281,3 +286,36 @@ func (f *faultyStore) List(ctx context.Context, prefix, after string) iter.Seq2[
 	f.note("list", prefix)
 	return f.Store.List(ctx, prefix, after)
 }
+
+// parquetFile writes a real data file of the given schema with one row of
+// NULLs and zeros, and describes it.
+func (b *bench) parquetFile(schema *iceberg.Schema) iceberg.DataFile {
+	b.t.Helper()
+	as, err := table.SchemaToArrowSchema(schema, nil, true, false)
+	require.NoError(b.t, err)
+	mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
+	defer mem.AssertSize(b.t, 0)
+	rb := array.NewRecordBuilder(mem, as)
+	defer rb.Release()
+	for i, f := range as.Fields() {
+		if f.Nullable {
+			rb.Field(i).AppendNull()
+		} else {
+			rb.Field(i).AppendEmptyValue()
+		}
+	}
+	rec := rb.NewRecordBatch()
+	defer rec.Release()
+	var buf bytes.Buffer
+	w, err := pqarrow.NewFileWriter(as, &buf, parquet.NewWriterProperties(parquet.WithAllocator(mem)), pqarrow.NewArrowWriterProperties(pqarrow.WithAllocator(mem)))
+	require.NoError(b.t, err)
+	require.NoError(b.t, w.Write(rec))
+	require.NoError(b.t, w.Close())
+	location := b.name()
+	key, ok := b.store.Key(location)
+	require.True(b.t, ok)
+	require.NoError(b.t, b.store.Put(b.t.Context(), key, buf.Bytes()))
+	return b.dataFile(location, 1)
+}
+
+func iceLocal() icebergio.IO { return icebergio.LocalFS{} }

@@ -60,3 +60,28 @@ func (r *replay) files() []liveFile {
 	slices.SortFunc(out, func(a, b liveFile) int { return cmp.Compare(a.add.Path, b.add.Path) })
 	return out
 }
+
+// touches tells whether the versions folded so far say something of an action's
+// file.
+func (r *replay) touches(a Action) bool {
+	var k fileKey
+	switch {
+	case a.Add != nil:
+		k = r.key(a.Add.Path, a.Add.DeletionVector)
+	case a.Remove != nil:
+		k = r.key(a.Remove.Path, a.Remove.DeletionVector)
+	}
+	_, live := r.live[k]
+	_, removed := r.removed[k]
+	return live || removed
+}
+
+// tombstones are the removes in order of their paths.
+func (r *replay) tombstones() []*Remove {
+	out := make([]*Remove, 0, len(r.removed))
+	for _, rm := range r.removed {
+		out = append(out, rm)
+	}
+	slices.SortFunc(out, func(a, b *Remove) int { return cmp.Compare(a.Path, b.Path) })
+	return out
+}

@@ -73,7 +73,7 @@ func CheckSchema(s *iceberg.Schema) error {
 // The error is a [*SchemaError].
 func convertSchema(s *iceberg.Schema) (*tableSchema, error) {
 	c := &schemaConverter{}
-	fields, err := c.fields(nil, s.Fields())
+	fields, err := c.fields(nil, s.Fields(), true)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,11 @@ func convertSchema(s *iceberg.Schema) (*tableSchema, error) {
 
 type schemaConverter struct{ ntz bool }
 
-func (c *schemaConverter) fields(path []string, in []iceberg.NestedField) ([]deltaField, error) {
+// fields converts the fields of one struct. present says that the struct itself
+// is never NULL: only then may a required field be declared as not nullable. In
+// Iceberg, required means "where the struct is there"; Delta takes it for a
+// constraint on every row, and has none inside of arrays and maps.
+func (c *schemaConverter) fields(path []string, in []iceberg.NestedField, present bool) ([]deltaField, error) {
 	out := make([]deltaField, 0, len(in))
 	seen := make(map[string]string, len(in))
 	for _, f := range in {
@@ -103,12 +107,12 @@ func (c *schemaConverter) fields(path []string, in []iceberg.NestedField) ([]del
 		if f.InitialDefault != nil {
 			return nil, &SchemaError{strings.Join(at, "."), "has an initial default value, which Delta would read as NULL from older files"}
 		}
-		typ, err := c.typ(at, f.Type)
+		typ, err := c.typ(at, f.Type, present && f.Required)
 		if err != nil {
 			return nil, err
 		}
 		id := f.ID
-		out = append(out, deltaField{Name: f.Name, Type: typ, Nullable: !f.Required, Metadata: fieldMetadata{Comment: f.Doc, FieldID: &id}})
+		out = append(out, deltaField{Name: f.Name, Type: typ, Nullable: !f.Required || !present, Metadata: fieldMetadata{Comment: f.Doc, FieldID: &id}})
 	}
 	return out, nil
 }
@@ -126,7 +130,7 @@ func checkName(path []string, name string) error {
 	return nil
 }
 
-func (c *schemaConverter) typ(path []string, t iceberg.Type) (any, error) {
+func (c *schemaConverter) typ(path []string, t iceberg.Type, present bool) (any, error) {
 	switch t := t.(type) {
 	case iceberg.BooleanType:
 		return "boolean", nil
@@ -152,23 +156,23 @@ func (c *schemaConverter) typ(path []string, t iceberg.Type) (any, error) {
 	case iceberg.BinaryType:
 		return "binary", nil
 	case *iceberg.StructType:
-		fields, err := c.fields(path, t.FieldList)
+		fields, err := c.fields(path, t.FieldList, present)
 		if err != nil {
 			return nil, err
 		}
 		return deltaStruct{Type: "struct", Fields: fields}, nil
 	case *iceberg.ListType:
-		elem, err := c.typ(append(path[:len(path):len(path)], "element"), t.Element)
+		elem, err := c.typ(append(path[:len(path):len(path)], "element"), t.Element, false)
 		if err != nil {
 			return nil, err
 		}
 		return deltaArray{Type: "array", ElementType: elem, ContainsNull: !t.ElementRequired}, nil
 	case *iceberg.MapType:
-		key, err := c.typ(append(path[:len(path):len(path)], "key"), t.KeyType)
+		key, err := c.typ(append(path[:len(path):len(path)], "key"), t.KeyType, false)
 		if err != nil {
 			return nil, err
 		}
-		value, err := c.typ(append(path[:len(path):len(path)], "value"), t.ValueType)
+		value, err := c.typ(append(path[:len(path):len(path)], "value"), t.ValueType, false)
 		if err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package deltalog
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
@@ -61,16 +62,29 @@ func (m *Mirror) Tidy(ctx context.Context) (Tidied, error) {
 	return out, err
 }
 
+// checkpoint folds the newest checkpoint and the versions since into a new one.
 func (m *Mirror) checkpoint(ctx context.Context, st state) error {
-	r, err := m.log.replay(ctx, st.checkpoint, st.version)
+	var older []byte
+	if st.checkpoint >= 0 {
+		var err error
+		if older, err = m.log.store.Get(ctx, m.log.key(checkpointName(st.checkpoint))); err != nil {
+			return err
+		}
+	}
+	tail := newReplay(m.log.store.Location(m.log.root))
+	err := m.log.tail(ctx, st.checkpoint+1, st.version, func(_ int64, actions []Action) error { tail.apply(actions); return nil })
 	if err != nil {
 		return err
 	}
-	actions, err := checkpointActions(st, r, m.now().Add(-tombstoneAge).UnixMilli())
+	w, err := newCheckpointWriter(memory.DefaultAllocator)
 	if err != nil {
 		return err
 	}
-	data, err := encodeCheckpoint(actions, memory.DefaultAllocator)
+	defer w.release()
+	if err := writeCheckpoint(ctx, w, st, older, tail, m.now().Add(-tombstoneAge).UnixMilli()); err != nil {
+		return fmt.Errorf("checkpoint %d of the Delta log %s: %w", st.version, m.log.store.Location(m.log.root+"/"+logFolder), err)
+	}
+	data, err := w.close()
 	if err != nil {
 		return err
 	}
@@ -81,7 +95,7 @@ func (m *Mirror) checkpoint(ctx context.Context, st state) error {
 	if p, ok, err := m.log.pointer(ctx); err != nil {
 		return err
 	} else if !ok || p.Version < st.version {
-		text, err := json.Marshal(lastCheckpoint{Version: st.version, Size: int64(len(actions)), SizeInBytes: int64(len(data)), NumOfAddFiles: int64(len(r.live))})
+		text, err := json.Marshal(lastCheckpoint{Version: st.version, Size: w.actions, SizeInBytes: int64(len(data)), NumOfAddFiles: w.live})
 		if err != nil {
 			return err
 		}
@@ -93,7 +107,7 @@ func (m *Mirror) checkpoint(ctx context.Context, st state) error {
 	defer m.mu.Unlock()
 	if m.loaded && m.st.checkpoint < st.version && m.st.version >= st.version {
 		m.st.checkpoint = st.version
-		m.st.liveFiles = int64(len(r.live)) + m.st.liveFiles - st.liveFiles
+		m.st.liveFiles = w.live + m.st.liveFiles - st.liveFiles
 	}
 	return nil
 }

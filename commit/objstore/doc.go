@@ -31,7 +31,7 @@
 // (pyiceberg, DuckDB, Spark) take everything after the scheme literally, so a
 // percent-encoded root would name a folder that does not exist. Spaces and letters
 // of any script work; the few characters that some reader takes for syntax ("%",
-// "?", "#", "*", "[", "]", "\", control characters) are refused in the root, because
+// "?", "#", "*", "[", "]", the double quote, "\", control characters) are refused in the root, because
 // no spelling of them is read alike by all.
 //
 // # Local disk

@@ -72,8 +72,9 @@ func localPlace(path string) (place, error) {
 	}
 	for _, r := range filepath.ToSlash(abs) {
 		// Each of these is syntax to some reader: URI parsing ("%", "?", "#"),
-		// globbing ("*", "[", "]", "?"), other systems' separator ("\").
-		if unicode.IsControl(r) || strings.ContainsRune(`%?#*[]\`, r) {
+		// globbing ("*", "[", "]", "?"), quoting (the double quote), another system's
+		// separator ("\").
+		if unicode.IsControl(r) || strings.ContainsRune(`%?#*[]"\`, r) {
 			return place{}, fmt.Errorf("warehouse %q: the path %s holds %q, which engines read in different ways; choose a folder without it", path, abs, r)
 		}
 	}

@@ -42,6 +42,7 @@ func TestParsePlace(t *testing.T) {
 		{"/data/what?", `'?'`},
 		{"/data/*", `'*'`},
 		{"/data/[x]", `'['`},
+		{`/data/"x`, `'"'`},
 		{"/data/a\nb", `'\n'`},
 		{"/data/\xff", "UTF-8"},
 		{"s3:///prefix", "no bucket"},

@@ -15,6 +15,10 @@ ICEBERG = ["pyiceberg", "duckdb-iceberg", "duckdb-iceberg-path"]
 DELTA = ["deltalake", "duckdb-delta"]
 ALL = ICEBERG + DELTA
 
+# Reads a NULL list of structs as an empty one: where it projects the elements, it
+# rebuilds the list from its offsets without its validity (ArrowProjectionVisitor.list).
+NULL_LIST_IS_EMPTY = {"pyiceberg"}
+
 
 def metadata_file(table: pathlib.Path) -> pathlib.Path:
     """The current metadata, as the hint for readers by path names it."""

@@ -10,10 +10,11 @@ D, L, S = pa.float64(), pa.int64(), pa.string()
 SCHEMA = pa.schema([
     ("type", S),
     ("properties", pa.struct([
-        ("mag", D), ("place", S), ("time", L), ("updated", L), ("tz", L), ("url", S), ("detail", S), ("felt", L),
-        ("cdi", D), ("mmi", D), ("alert", S), ("status", S), ("tsunami", L), ("sig", L), ("net", S), ("code", S),
+        ("mag", D), ("place", S), ("time", L), ("updated", L), ("tz", L), ("url", S), ("detail", S), ("status", S), ("tsunami", L), ("sig", L), ("net", S), ("code", S),
         ("ids", S), ("sources", S), ("types", S), ("nst", L), ("dmin", D), ("rms", D), ("gap", D), ("magType", S),
         ("type", S), ("title", S),
+        # NULL in the first events: a column comes with its first typed value.
+        ("felt", L), ("cdi", D), ("mmi", D), ("alert", S),
     ])),
     ("geometry", pa.struct([("type", S), ("coordinates", pa.list_(D))])),
     ("id", S),

@@ -9,7 +9,7 @@ import pytest
 
 import engines
 import plain
-from conftest import assert_exact, assert_same_files, config
+from conftest import assert_exact, assert_rows, assert_same_files, config
 
 ROWS = 20_000
 OPTIONS = """
@@ -68,12 +68,12 @@ def test_every_row(events, engine):
 def test_sums(events, engine):
     got = engines.sql(
         engine, events.table(),
-        "SELECT count(*), sum(id), sum(amount), count(score), max(at), min(day), sum(CASE WHEN ok THEN 1 ELSE 0 END) FROM t",
+        "SELECT count(*), sum(id - 9007199254740992), sum(amount), count(score), max(\"at\"), min(day), sum(CASE WHEN ok THEN 1 ELSE 0 END) FROM t",
     )[0]
     sent = events.sent
     amounts = [int(e["amount"].replace(".", "")) for e in sent if e["amount"]]
     want = (
-        ROWS, sum(e["id"] for e in sent), sum(amounts), sum(e["score"] is not None for e in sent),
+        ROWS, sum(e["id"] - 9007199254740992 for e in sent), sum(amounts), sum(e["score"] is not None for e in sent),
         plain.plain(dt.datetime.fromisoformat(max(e["at"] for e in sent))),
         dt.date.fromisoformat(min(e["day"] for e in sent)), sum(e["ok"] is True for e in sent),
     )
@@ -105,5 +105,4 @@ FILTERS = {
 def test_filters(events, engine, where):
     want = [e for e in events.sent if FILTERS[where](e)]
     got = engines.read(engine, events.table(), where)
-    diff = plain.difference(plain.conform(want, SCHEMA), plain.rows(got))
-    assert not diff, f"{engine}:\n{diff}"
+    assert_rows(engine, got, want, SCHEMA)

@@ -6,6 +6,7 @@ import pathlib
 import re
 import subprocess
 
+import pyarrow as pa
 import pytest
 
 import engines
@@ -15,7 +16,7 @@ from conftest import BINARY, HERE, assert_same_files
 EXAMPLE = HERE.parent.parent / "config" / "examples" / "quickstart.yaml"
 ROWS = 250_000
 FIGURES = (
-    "SELECT count(*), count(DISTINCT event_id), min(event_id), max(event_id), sum(event_id), count(revenue),"
+    "SELECT count(*), count(DISTINCT event_id), min(event_id), max(event_id), count(revenue),"
     " sum(revenue), min(occurred_at), max(occurred_at), count(DISTINCT kind) FROM t"
 )
 
@@ -39,18 +40,21 @@ def test_figures(quickstart, engine):
     got = engines.sql(engine, table(quickstart), FIGURES)[0]
     assert got[0] == got[1] == ROWS
     assert got[3] - got[2] == ROWS - 1, "ids are consecutive"
-    assert got[4] == (got[2] + got[3]) * ROWS // 2
     first = engines.sql("duckdb-delta", table(quickstart), FIGURES)[0]
     assert [str(plain.plain(v)) for v in got] == [str(plain.plain(v)) for v in first]
 
 
 def test_same_rows_everywhere(quickstart):
-    """One row in 101, with all its values."""
-    where = "page.load_ms > 1265"  # the struct's field has a bound that prunes nothing and must lose nothing
-    rows = {e: plain.rows(engines.read(e, table(quickstart), where)) for e in ["pyiceberg", "duckdb-iceberg", "duckdb-delta"]}
-    assert len(rows["pyiceberg"]) > 1000
-    for engine, got in rows.items():
-        assert not plain.difference(rows["pyiceberg"], got), engine
+    """One row in a hundred or so, with all its values."""
+    rows = {}
+    for engine in engines.ALL:
+        got = engines.read(engine, table(quickstart), "event_id < 9007199254743000")
+        struct = pa.struct(list(plain.normalised(got).schema))
+        rows[engine] = [plain.without_empty(row, struct) for row in plain.rows(got)]
+    assert len(rows["deltalake"]) > 2000
+    for engine in engines.ALL:
+        diff = plain.difference(rows["deltalake"], rows[engine])
+        assert not diff, f"{engine} and deltalake:\n{diff}"
 
 
 def test_several_commits(quickstart):
@@ -94,7 +98,7 @@ def test_line_for_duckdb(quickstart):
 def test_again(quickstart):
     """A second run adds to the same table."""
     folder, _ = quickstart
-    done = subprocess.run([BINARY, "run", EXAMPLE], cwd=folder, timeout=120, text=True, capture_output=True, check=False)
+    done = subprocess.run([BINARY, "run", EXAMPLE], cwd=folder, timeout=120, text=True, capture_output=True)
     assert done.returncode == 0, done.stderr
     for engine in ("pyiceberg", "deltalake"):
         assert engines.sql(engine, table(quickstart), "SELECT count(*) FROM t")[0][0] == 2 * ROWS

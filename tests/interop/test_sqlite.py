@@ -7,8 +7,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 import engines
-import plain
-from conftest import assert_exact, assert_same_files, config
+from conftest import assert_exact, assert_rows, assert_same_files, config
 
 OPTIONS = """
 namespace: shop.web
@@ -33,9 +32,7 @@ def catalog_table(pipeline):
 
 
 def test_catalog(sqlite):
-    got = catalog_table(sqlite).scan().to_arrow()
-    diff = plain.difference(plain.conform(sqlite.sent, SCHEMA), plain.rows(got))
-    assert not diff, diff
+    assert_rows("pyiceberg", catalog_table(sqlite).scan().to_arrow(), sqlite.sent, SCHEMA)
 
 
 def test_hint_is_current(sqlite):
