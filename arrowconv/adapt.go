@@ -47,12 +47,12 @@ func (c *converter) adapt(a arrow.Array, f *field, parent arrow.Array) (data arr
 		return array.NewData(f.Type, a.Len(), buffers, []arrow.ArrayData{child}, a.NullN(), 0), 0, nil
 	case *array.String:
 		if err := a.ValidateFull(); err != nil {
-			return nil, 0, c.unreadable(err)
-		}
-		for i := range a.Len() {
-			if a.IsValid(i) && !utf8.ValidString(a.Value(i)) {
-				return nil, i, notUTF8(f, a.Value(i))
+			for i := range a.Len() {
+				if a.IsValid(i) && !utf8.ValidString(a.Value(i)) {
+					return nil, i, notUTF8(f, a.Value(i))
+				}
 			}
+			return nil, 0, c.unreadable(err)
 		}
 	case *array.Binary:
 		if err := a.ValidateFull(); err != nil {
@@ -161,7 +161,7 @@ func (c *converter) adaptMap(a *array.Map, f *field) (arrow.ArrayData, int, *ref
 
 // copied makes the array by value.
 func (c *converter) copied(a arrow.Array, f *field, parent arrow.Array) (arrow.ArrayData, int, *refusal) {
-	col := newColumn(f)
+	col := newColumn(f, &c.cells)
 	col.reserve(a.Len(), c.mem)
 	for i := range a.Len() {
 		if a.IsNull(i) {
@@ -175,6 +175,7 @@ func (c *converter) copied(a arrow.Array, f *field, parent arrow.Array) (arrow.A
 			}
 			continue
 		}
+		c.cells = 0
 		if r := c.copyValue(col, a, i); r != nil {
 			col.drop()
 			return nil, i, r

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -109,13 +110,18 @@ func BenchmarkStructuredNested(b *testing.B) {
 func structuredEvents(t testing.TB, events [][]byte) []any {
 	out := make([]any, len(events))
 	for i, e := range events {
-		dec := json.NewDecoder(bytes.NewReader(e))
-		dec.UseNumber()
+		dec := jsonDecoder(bytes.NewReader(e))
 		var v any
 		require.NoError(t, dec.Decode(&v))
 		out[i] = v
 	}
 	return out
+}
+
+func jsonDecoder(r io.Reader) *json.Decoder {
+	dec := json.NewDecoder(r)
+	dec.UseNumber()
+	return dec
 }
 
 // The strict decoder alone, and the observation that a new table begins with.

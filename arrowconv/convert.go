@@ -80,7 +80,8 @@ type converter struct {
 	mem    memory.Allocator
 	batch  int // rows of a record
 	open   bool
-	weight int // bytes of payload in the open record
+	weight int // bytes of payload in the open record, and of what lists multiplied
+	cells  int // as in column
 	origin []int32
 	left   int // messages to come
 	chunk  *Chunk
@@ -90,7 +91,8 @@ type converter struct {
 }
 
 func newConverter(p *Plan) *converter {
-	c := &converter{plan: p, root: newColumn(p.root)}
+	c := &converter{plan: p}
+	c.root = newColumn(p.root, &c.cells)
 	c.observer = newObserver(p)
 	return c
 }
@@ -194,11 +196,13 @@ func (c *converter) text(i int, text []byte) *refusal {
 	c.openRecord()
 	c.weight += len(text)
 	rows := c.root.n
+	c.cells = 0
 	if !c.strictOnly {
 		if c.scanner.row(c.root, text) {
 			return c.added(i)
 		}
 		c.root.truncate(rows)
+		c.cells = 0
 	}
 	text, r := c.strict.row(c.root, text)
 	if r != nil {
@@ -217,7 +221,7 @@ func (c *converter) text(i int, text []byte) *refusal {
 func (c *converter) value(i int, v any) *refusal {
 	c.openRecord()
 	rows := c.root.n
-	c.structured.weight = 0
+	c.structured.weight, c.cells = 0, 0
 	r := c.structured.row(c.root, v)
 	c.weight += c.structured.weight
 	if r != nil {
@@ -240,6 +244,7 @@ func (c *converter) added(i int) *refusal {
 	}
 	c.origin = append(c.origin, int32(i))
 	c.chunk.Rows++
+	c.weight += 8 * c.cells
 	if c.root.n >= c.batch || c.weight >= maxRecordBytes {
 		c.closeRecord()
 	}

@@ -18,16 +18,28 @@ func (p *Plan) Extend(o *Observation) (*Plan, error) {
 	root := &growth{plan: p.root}
 	leaves := p.leaves
 	text := p.opts.OnTypeConflict == ConflictsAsText
+	var shapes []*shape
 	if o != nil {
 		for _, key := range o.shapes {
-			s := o.decode(key)
+			shapes = append(shapes, o.decode(key))
+		}
+	}
+	// A struct that becomes text makes room for columns, so those that did not
+	// fit are asked again until nothing changes.
+	for grown := true; grown; {
+		grown = false
+		var refused []*shape
+		for _, s := range shapes {
 			more, ok := root.check(s, text)
 			if !ok || leaves+more > p.opts.MaxColumns && more > 0 {
+				refused = append(refused, s)
 				continue
 			}
 			root.grow(s, text)
 			leaves += more
+			grown = true
 		}
+		shapes = refused
 	}
 	fields, err := root.fields()
 	if err != nil {

@@ -115,7 +115,7 @@ func (o *Observation) decodeShape(b string) (*shape, string) {
 			}
 			var v *shape
 			v, b = o.decodeShape(b)
-			s.fields = append(s.fields, shapeField{name: o.names[id-1], raw: o.names[id-1], shape: v})
+			s.fields = append(s.fields, shapeField{name: o.names[id-1], shape: v})
 		}
 	case shapeMap:
 		var id uint64

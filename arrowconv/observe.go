@@ -13,23 +13,31 @@ type observer struct {
 	plan    *Plan
 	text    []byte
 	scratch []byte
-	intern  map[string]string // names, so that each is allocated once
+	names   map[string]*seenName
 	arena   shapeArena
 }
 
-func newObserver(p *Plan) *observer {
-	return &observer{plan: p, intern: map[string]string{}}
+// seenName is what there is to know of a name in the data, found out once.
+type seenName struct {
+	name, stored, folded string
+	problem              string // why it cannot be stored
 }
 
-func (o *observer) interned(name []byte) string {
-	if s, ok := o.intern[string(name)]; ok {
+func newObserver(p *Plan) *observer {
+	return &observer{plan: p, names: map[string]*seenName{}}
+}
+
+func (o *observer) seen(name []byte) *seenName {
+	if s, ok := o.names[string(name)]; ok {
 		return s
 	}
-	if len(o.intern) > 4096 { // hostile names must not pile up
-		clear(o.intern)
+	if len(o.names) > 4096 { // hostile names must not pile up
+		clear(o.names)
 	}
-	s := string(name)
-	o.intern[s] = s
+	s := &seenName{name: string(name)}
+	s.stored, s.problem = storedName(s.name, o.plan.opts.ColumnNames)
+	s.folded = fold(s.stored)
+	o.names[s.name] = s
 	return s
 }
 
@@ -140,14 +148,14 @@ func (o *observer) unquoted(dst, quoted []byte) []byte {
 }
 
 // name reads the member name at i, and gives where its value begins.
-func (o *observer) name(i int) (string, int) {
+func (o *observer) name(i int) (*seenName, int) {
 	end := o.stringEnd(i)
 	name := o.text[i+1 : end-1]
 	if bytes.IndexByte(name, '\\') >= 0 {
 		o.scratch = o.unquoted(o.scratch[:0], o.text[i:end])
 		name = o.scratch
 	}
-	return o.interned(name), o.space(o.space(end) + 1)
+	return o.seen(name), o.space(o.space(end) + 1)
 }
 
 // more passes over the comma after a value, or tells that the end is reached.
@@ -168,13 +176,13 @@ func (o *observer) object(s *shape, f *field, i, depth int) (int, *refusal) {
 		return o.entries(s, f, i, depth)
 	}
 	for more := true; more; i, more = o.more(i) {
-		var name string
+		var name *seenName
 		var r *refusal
 		name, i = o.name(i)
 		known := o.known(f, name)
 		v := o.arena.new()
 		if i, r = o.value(v, known, i, depth+1); r != nil {
-			return i, r.field(name)
+			return i, r.field(name.name)
 		}
 		if r := o.add(s, f, known, name, v); r != nil {
 			return i, r
@@ -188,15 +196,15 @@ func (o *observer) object(s *shape, f *field, i, depth int) (int, *refusal) {
 func (o *observer) entries(s *shape, f *field, i, depth int) (int, *refusal) {
 	s.kind = shapeList
 	for more := true; more; i, more = o.more(i) {
-		var name string
+		var name *seenName
 		var r *refusal
 		name, i = o.name(i)
 		v := o.arena.new()
 		if i, r = o.value(v, f.children[1], i, depth+1); r != nil {
-			return i, r.key(name)
+			return i, r.key(name.name)
 		}
 		if r := o.join(s, v); r != nil {
-			return i, r.key(name)
+			return i, r.key(name.name)
 		}
 	}
 	return i, nil
@@ -227,49 +235,54 @@ func (o *observer) array(s *shape, f *field, i, depth int) (int, *refusal) {
 }
 
 // known gives the plan's field for a name, nil if it has none.
-func (o *observer) known(f *field, name string) *field {
-	if f == nil {
+func (o *observer) known(f *field, name *seenName) *field {
+	if f == nil || len(f.children) == 0 {
 		return nil
 	}
-	if i, ok := f.find(name); ok {
-		return f.children[i]
+	i, ok := f.names.exact[name.name]
+	if !ok && name.problem == "" {
+		i, ok = f.names.exact[name.stored]
 	}
-	return nil
+	if !ok {
+		return nil
+	}
+	return f.children[i]
 }
 
 // add puts a field into a struct's shape under its stored name, unless nothing
 // in it has a type; names that cannot be stored refuse the row.
-func (o *observer) add(s *shape, f, known *field, name string, v *shape) *refusal {
+func (o *observer) add(s *shape, f, known *field, name *seenName, v *shape) *refusal {
 	if v.deferred() {
 		return nil
 	}
-	stored, problem := storedName(name, o.plan.opts.ColumnNames)
+	stored, folded := name.stored, name.folded
 	if known != nil {
-		stored, problem = known.Name, ""
-	}
-	switch {
-	case problem != "":
-		return (&refusal{expected: "a name that both formats can hold", got: quote(name), reason: ReasonBadName, hint: problem}).field(name)
-	case f == o.plan.root && known == nil && reservedBy(stored) != "":
-		return (&refusal{expected: "a name that is not reserved", got: quote(name), reason: ReasonReservedName, hint: reservedBy(stored) + " keeps this name for itself"}).field(name)
-	}
-	if known == nil && f != nil {
-		if i, ok := f.names.folded[fold(stored)]; ok {
-			return clash(name, f.children[i].Name)
+		stored, folded = known.Name, fold(known.Name)
+	} else {
+		if name.problem != "" {
+			return (&refusal{expected: "a name that both formats can hold", got: quote(name.name), reason: ReasonBadName, hint: name.problem}).field(name.name)
+		}
+		if by := reserved[folded]; by != "" && f == o.plan.root {
+			return (&refusal{expected: "a name that is not reserved", got: quote(name.name), reason: ReasonReservedName, hint: by + " keeps this name for itself"}).field(name.name)
+		}
+		if f != nil {
+			if i, ok := f.names.folded[folded]; ok {
+				return clash(name.name, f.children[i].Name)
+			}
 		}
 	}
 	for i := range s.fields {
-		switch other := &s.fields[i]; {
-		case other.name == stored:
-			return collision(name, stored)
-		case len(other.name) == len(stored) && fold(other.name) == fold(stored):
-			return clash(name, other.name)
+		if other := &s.fields[i]; other.folded == folded {
+			if other.name == stored {
+				return collision(name.name, stored)
+			}
+			return clash(name.name, other.name)
 		}
 	}
 	if len(s.fields) > o.plan.opts.MaxColumns+o.plan.leaves {
 		return o.tooWide(len(s.fields))
 	}
-	s.fields = append(s.fields, shapeField{name: stored, raw: name, shape: v})
+	s.fields = append(s.fields, shapeField{name: stored, raw: name.name, folded: folded, shape: v})
 	return nil
 }
 
@@ -301,7 +314,7 @@ func (o *observer) checkClash(s *shape) *refusal {
 	}
 	for i, f := range s.fields {
 		for _, g := range s.fields[:i] {
-			if len(f.name) == len(g.name) && fold(f.name) == fold(g.name) {
+			if f.folded == g.folded {
 				return clash(f.name, g.name)
 			}
 		}

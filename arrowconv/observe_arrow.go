@@ -28,7 +28,8 @@ func (o *observer) arrowStruct(s *shape, fields []arrow.Field, f *field, depth i
 		if !utf8.ValidString(src.Name) {
 			return &refusal{expected: "a name in UTF-8", got: fmt.Sprintf("%+q", clip(src.Name)), reason: ReasonInvalidUTF8}
 		}
-		known := o.known(f, src.Name)
+		name := o.seen([]byte(src.Name))
+		known := o.known(f, name)
 		v := o.arena.new()
 		if r := o.arrowType(v, src.Type, known, depth+1); r != nil {
 			return r.field(src.Name)
@@ -36,7 +37,7 @@ func (o *observer) arrowStruct(s *shape, fields []arrow.Field, f *field, depth i
 		if f != nil && known == nil && !v.deferred() && !o.plan.opts.Evolve {
 			return (&refusal{expected: "a column of the table", got: "a field that it lacks", reason: ReasonUnknownField, hint: "schema_evolution.enabled is off"}).field(src.Name)
 		}
-		if r := o.add(s, f, known, src.Name, v); r != nil {
+		if r := o.add(s, f, known, name, v); r != nil {
 			return r
 		}
 	}

@@ -90,12 +90,13 @@ func (o *observer) goMap(s *shape, m map[string]any, f *field, depth int) *refus
 		if !utf8.ValidString(name) {
 			return &refusal{expected: "a name in UTF-8", got: fmt.Sprintf("%+q", clip(name)), reason: ReasonInvalidUTF8}
 		}
-		known := o.known(f, name)
+		seen := o.seen(bytesOf(name))
+		known := o.known(f, seen)
 		v := o.arena.new()
 		if r := o.goValue(v, m[name], known, depth+1); r != nil {
 			return r.field(name)
 		}
-		if r := o.add(s, f, known, name, v); r != nil {
+		if r := o.add(s, f, known, seen, v); r != nil {
 			return r
 		}
 	}

@@ -29,7 +29,10 @@ func openPayload(text []byte, format MessageFormat, batch int, mem memory.Alloca
 	if format == Parquet {
 		return openParquet(text, batch, mem)
 	}
-	if bytes.HasPrefix(text, []byte("ARROW1")) {
+	if err := checkIPC(text); err != nil {
+		return nil, err
+	}
+	if bytes.HasPrefix(text, []byte(ipcMagic)) {
 		r, err := ipc.NewFileReader(bytes.NewReader(text), ipc.WithAllocator(mem))
 		if err != nil {
 			return nil, err

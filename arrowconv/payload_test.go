@@ -123,7 +123,7 @@ func TestArrowPayloads(t *testing.T) {
 		"l", arrow.ListOf(arrow.PrimitiveTypes.Int16), "fl", arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Int64), "st", arrow.StructOf(arrow.Field{Name: "x", Type: arrow.PrimitiveTypes.Int8, Nullable: true}),
 		"m", arrow.MapOf(arrow.BinaryTypes.String, arrow.PrimitiveTypes.Int32), "nothing", arrow.Null)
 	rows := `[{"i8":-128,"u16":65535,"i32":1,"u32":4294967295,"i64":9223372036854775807,"u64":9223372036854775807,"f32":1.5,"f64":0.1,"s":"é","ls":"large","b":true,"d":"2024-02-29",
-	  "ts":"2024-01-01T00:00:00.000001","tn":"2024-01-01T00:00:00.000001","tm":"2024-01-01T00:00:00.001","dec":"12.34","bin":"AAEC","l":[1,null],"fl":[1,2],"st":{"x":1},"m":[{"key":"k","value":1}]},{}]`
+	  "ts":1704067200000001,"tn":1704067200000001000,"tm":1704067200001,"dec":"12.34","bin":"AAEC","l":[1,null],"fl":[1,2],"st":{"x":1},"m":[{"key":"k","value":1}]},{}]`
 	rec := recordFromJSON(t, types, rows)
 	want := "i8: int, u16: int, i32: int, u32: long, i64: long, u64: long, f32: float, f64: double, s: string, ls: string, b: boolean, d: date, ts: timestamptz, tn: timestamp, tm: timestamptz, " +
 		"dec: decimal(10,2), bin: binary, l: list<int>, fl: list<long>, st: struct<x: int>, m: map<string, int>"
@@ -135,7 +135,7 @@ func TestArrowPayloads(t *testing.T) {
 			require.Equal(t, want, columns(p))
 			require.Len(t, got, 2)
 			require.Equal(t, first, got[0])
-			require.NotContains(t, got[1], "1")
+			require.Equal(t, 21, strings.Count(got[1], ":null"))
 			// The table exists now, with other columns first and one more.
 			_, got = loadPayload(t, plan(t, "more: long, st: struct<y: long, x: int>, i8: long, l: list<long>", Options{Evolve: true, Format: ArrowIPC}), payload)
 			require.Contains(t, got[0], `"st":{"x":1,"y":null}`)
@@ -202,9 +202,9 @@ func TestArrowRefusals(t *testing.T) {
 		err     string
 	}{
 		"unsigned beyond long":  {"v: long", ipcStream(t, recordFromJSON(t, fieldsOf("v", arrow.PrimitiveTypes.Uint64), `[{"v":1},{"v":9223372036854775808}]`)), `row 1: v: expected long, got 9223372036854775808 (declared decimal(38,0), the column would take it)`},
-		"nanoseconds":           {"v: timestamptz", ipcStream(t, recordFromJSON(t, fieldsOf("v", ns), `[{"v":"2024-01-01T00:00:00.000000001"}]`)), `row 0: v: expected timestamptz, got 2024-01-01T00:00:00.000000001Z (finer than a microsecond; timestamp_precision: truncate would drop the digits)`},
+		"nanoseconds":           {"v: timestamptz", ipcStream(t, recordFromJSON(t, fieldsOf("v", ns), `[{"v":1704067200000000001}]`)), `row 0: v: expected timestamptz, got 2024-01-01T00:00:00.000000001Z (finer than a microsecond; timestamp_precision: truncate would drop the digits)`},
 		"great decimals":        {"v: decimal(38,0)", ipcStream(t, tooWide), `row 1: v: expected decimal(38,0), got 10000000000000000000000000000000000000000 (more than 38 digits before the point)`},
-		"invalid text":          {"v: string", ipcStream(t, notText), `row 1: v: expected string, got "ok"`},
+		"invalid text":          {"v: string", ipcStream(t, notText), `row 1: v: expected string, got "\xff" (not UTF-8)`},
 		"another type":          {"v: long", ipcStream(t, recordFromJSON(t, fieldsOf("v", arrow.BinaryTypes.String), `[{"v":"7"}]`)), `row 0: v: expected long, got 7 of type utf8`},
 		"a type without column": {"", ipcStream(t, recordFromJSON(t, fieldsOf("v", arrow.FixedWidthTypes.Time64us), `[{"v":"01:02:03"}]`)), `v: expected a type that the tables have, got time64[us] (cast it before`},
 		"nested":                {"v: list<int>", ipcStream(t, recordFromJSON(t, fieldsOf("v", arrow.ListOf(arrow.PrimitiveTypes.Int64)), `[{"v":[1]},{"v":[2,3000000000]}]`)), `row 1: v[1]: expected int, got 3000000000`},
@@ -215,16 +215,12 @@ func TestArrowRefusals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := plan(t, c.table, Options{Evolve: true, Format: ArrowIPC})
-			table := fieldsOf("v", arrow.PrimitiveTypes.Int64)
-			_ = table
 			src := rawMessages{c.payload, good}
 			chunk, err := p.Convert(src, nil, ArrowTuning{}, nil)
 			require.NoError(t, err)
 			require.NotEmpty(t, chunk.Errors)
 			require.Equal(t, 0, chunk.Errors[0].Message)
-			if name != "invalid text" {
-				require.Contains(t, chunk.Errors[0].Error(), c.err)
-			}
+			require.Contains(t, chunk.Errors[0].Error(), c.err)
 			if c.table == "v: long" {
 				require.Equal(t, 1, chunk.Rows)
 				require.Len(t, chunk.Records, 1)

@@ -43,9 +43,10 @@ type field struct {
 
 	children []*field // struct: its fields; list: element; map: key, value
 	names    *names   // of a struct's children
+	width    int      // leaves at and below
 
-	// bytesHint and elemsHint size the next record's buffers: sixteenths of a
-	// byte or element per entry, as the last record had them.
+	// hint sizes the next record's buffers by the last: sixteenths of a byte or
+	// element per entry of a variable length; for the root, its rows.
 	hint atomic.Int64
 }
 
@@ -120,7 +121,7 @@ func (p *Plan) Schema() *arrow.Schema { return p.schema }
 func (p *Plan) build(fields []arrow.Field, metadata arrow.Metadata) {
 	p.root = newField(arrow.Field{Type: arrow.StructOf(fields...)}, &p.opts)
 	p.schema = arrow.NewSchema(fields, &metadata)
-	p.leaves = p.root.leaves()
+	p.leaves = p.root.width
 	p.pool.New = func() any { return newConverter(p) }
 }
 
@@ -140,6 +141,7 @@ func newField(f arrow.Field, opts *Options) *field {
 	case *arrow.MapType:
 		n.children = []*field{newField(t.KeyField(), opts), newField(t.ItemField(), opts)}
 	}
+	n.width = n.leaves()
 	return n
 }
 
@@ -180,6 +182,9 @@ func (f *field) find(name string) (int, bool) {
 
 // findBytes is find without a string where the name is found at once.
 func (f *field) findBytes(name []byte) (int, bool) {
+	if len(f.children) == 0 {
+		return 0, false
+	}
 	if i, ok := f.names.exact[string(name)]; ok {
 		return i, true
 	}
@@ -193,7 +198,7 @@ func (f *field) leaves() int {
 	}
 	n := 0
 	for _, c := range f.children {
-		n += c.leaves()
+		n += c.width
 	}
 	return n
 }

@@ -44,9 +44,10 @@ type shape struct {
 }
 
 type shapeField struct {
-	name  string // as stored
-	raw   string // as it came
-	shape *shape
+	name   string // as stored
+	folded string // fold(name)
+	raw    string // as it came
+	shape  *shape
 }
 
 // deferred tells whether nothing in it has a type.

@@ -37,6 +37,7 @@ type column struct {
 	buf, offBuf *memory.Buffer
 	children    []*column
 	mem         memory.Allocator
+	cells       *int // leaf values in the lists and maps of the row, all columns together
 
 	// What the scanner expects: the column's own label in the text, and for a
 	// struct the child that came after each child (0 stands for the beginning,
@@ -45,13 +46,13 @@ type column struct {
 	follows []int
 }
 
-func newColumn(f *field) *column {
-	c := &column{field: f}
+func newColumn(f *field, cells *int) *column {
+	c := &column{field: f, cells: cells}
 	if name, err := jsontext.AppendQuote(nil, f.Name); err == nil {
 		c.label = newLabel(string(name) + ":")
 	}
 	for _, child := range f.children {
-		c.children = append(c.children, newColumn(child))
+		c.children = append(c.children, newColumn(child, cells))
 	}
 	if f.kind == kindStruct {
 		c.follows = make([]int, len(c.children)+1)

@@ -61,6 +61,7 @@ func (d *strict) row(root *column, text []byte) ([]byte, *refusal) {
 	}
 	if repeated {
 		text = withoutRepeated(text)
+		*root.cells = 0
 		if err = d.object(root, text); err == nil {
 			return text, nil
 		}
@@ -358,13 +359,13 @@ func (c *column) putKey(name []byte) *refusal {
 	return c.putString(name)
 }
 
-// maxCells bounds the entries below one list or map of one record, in leaf
-// values, so that a small payload such as [{},{},…] cannot claim memory without
-// bound.
-const maxCells = 1 << 26
+// maxCells bounds the leaf values in the lists and maps of one row, so that a
+// small payload such as [{},{},…] cannot claim memory without bound.
+const maxCells = 16 << 20
 
+// checkRoom counts one more entry of a list or map.
 func (c *column) checkRoom() *refusal {
-	if n := c.children[0].n; n < 1<<16 || n*c.leaves() < maxCells {
+	if *c.cells += c.width; *c.cells <= maxCells {
 		return nil
 	}
 	return &refusal{expected: fmt.Sprintf("at most %d values in the lists of a row", maxCells), got: "more", reason: ReasonTooLarge}

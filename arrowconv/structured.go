@@ -112,15 +112,15 @@ func (d *structured) value(c *column, v any) *refusal {
 	case nil:
 		return c.putNothing()
 	case string:
-		d.weight += len(v)
+		if c.kind != kindString {
+			return c.putString(bytesOf(v))
+		}
 		if !utf8.ValidString(v) {
-			return &refusal{expected: c.typeName(), got: fmt.Sprintf("%+q", clip(v)), reason: ReasonInvalidUTF8, hint: "not UTF-8"}
+			return notUTF8(c.field, v)
 		}
-		if c.kind == kindString {
-			c.putText(v)
-			return nil
-		}
-		return c.putString(bytesOf(v))
+		d.weight += len(v)
+		c.putText(v)
+		return nil
 	case bool:
 		return c.putBoolean(v)
 	case float64:

@@ -323,7 +323,9 @@ func (d *Draft) attempt(ctx context.Context, base *table.Table, summary iceberg.
 	if err := txn.AddDataFiles(ctx, added, summary, table.WithoutDuplicateCheck(), table.WithoutAutoNameMapping()); err != nil {
 		return nil, nil, err
 	}
-	next, err := txn.Commit(ctx)
+	// The loop is ours: the library's own replay would commit these files under a
+	// schema they were not compared with.
+	next, err := txn.Commit(icebergtable.WithCommit(ctx, icebergtable.CommitOptions{}))
 	return next, added, err
 }
 

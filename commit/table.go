@@ -175,6 +175,9 @@ func (t *Table) create(ctx context.Context, want *arrow.Schema) error {
 			err = errors.New("the table came and went while it was made")
 		}
 	}
+	if icebergtable.IsDefiniteRefusal(err) {
+		return &RefusedError{Table: t.ident, Err: err}
+	}
 	if err != nil {
 		return fmt.Errorf("creating table %s: %w", t, err)
 	}

@@ -98,7 +98,7 @@ func (w *Warehouse) OpenTable(ctx context.Context, ident []string, opts TableOpt
 	if err := icebergtable.ValidateIdent(ident); err != nil {
 		return nil, &RefusedError{Table: ident, Err: err}
 	}
-	key := strings.Join(ident, ".")
+	key := icebergtable.TableKey(ident) // a name may hold dots, so the dotted form is not unique
 	w.mu.Lock()
 	t, ok := w.tables[key]
 	if !ok {
@@ -117,8 +117,9 @@ func (w *Warehouse) OpenTable(ctx context.Context, ident []string, opts TableOpt
 func (w *Warehouse) Release(t *Table) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if key := t.String(); w.tables[key] == t {
+	if key := icebergtable.TableKey(t.ident); w.tables[key] == t {
 		delete(w.tables, key)
+		w.catalog.Forget(t.ident)
 	}
 }
 

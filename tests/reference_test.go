@@ -94,7 +94,9 @@ func markdown(text string) string {
 	var out []string
 	for _, paragraph := range strings.Split(text, "\n\n") {
 		lines := strings.Split(paragraph, "\n")
-		if slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "- ") || strings.HasPrefix(l, "|") || strings.HasPrefix(l, "```") }) {
+		if slices.ContainsFunc(lines, func(l string) bool {
+			return strings.HasPrefix(l, "- ") || strings.HasPrefix(l, "|") || strings.HasPrefix(l, "```")
+		}) {
 			out = append(out, paragraph)
 		} else {
 			out = append(out, strings.Join(lines, " "))

@@ -74,7 +74,7 @@ type Remove struct {
 	DeletionTimestamp    *int64             `json:"deletionTimestamp,omitempty"` // ms since the epoch
 	DataChange           bool               `json:"dataChange"`
 	ExtendedFileMetadata bool               `json:"extendedFileMetadata,omitempty"`
-	PartitionValues      map[string]*string `json:"partitionValues,omitempty"`
+	PartitionValues      map[string]*string `json:"partitionValues,omitzero"`
 	Size                 *int64             `json:"size,omitempty"` // bytes
 	Tags                 map[string]*string `json:"tags,omitempty"`
 	DeletionVector       *DeletionVector    `json:"deletionVector,omitempty"`
@@ -104,11 +104,26 @@ type CommitInfo struct {
 	// this version shows; -1 and 0 are the empty table before its first one.
 	IcebergSnapshotID     *int64 `json:"icebergSnapshotId,omitempty"`
 	IcebergSequenceNumber *int64 `json:"icebergSequenceNumber,omitempty"`
-	// IcebergMetadataTime stands in versions that follow from more than one
-	// snapshot (a difference, a schema change of its own): the update time, in ms
-	// since the epoch, of the metadata they were made from. A projector with an
-	// older view must not go on from such a version.
-	IcebergMetadataTime *int64 `json:"icebergMetadataTime,omitempty"`
+	// IcebergView stands in versions that follow from more than one snapshot (a
+	// difference, a schema change of its own).
+	IcebergView *IcebergView `json:"icebergView,omitempty"`
+}
+
+// IcebergView tells how new the table metadata was that a version was made from.
+// A projector with an older view must not go on from such a version: it would
+// undo it.
+type IcebergView struct {
+	LastSequenceNumber int64 `json:"lastSequenceNumber"`
+	LastUpdated        int64 `json:"lastUpdated"` // ms since the epoch
+}
+
+// newerThan compares two views of one table. Sequence numbers never go back;
+// times may, where clocks do, and decide only between views of one sequence.
+func (v IcebergView) newerThan(o IcebergView) bool {
+	if v.LastSequenceNumber != o.LastSequenceNumber {
+		return v.LastSequenceNumber > o.LastSequenceNumber
+	}
+	return v.LastUpdated > o.LastUpdated
 }
 
 // encode is the content of a commit file: one action a line.

@@ -329,7 +329,7 @@ func (c *catchUp) difference(ctx context.Context, snap table.Snapshot) error {
 	if err := c.checkNames(ctx, schema, have, files); err != nil {
 		return err
 	}
-	return c.put(ctx, projectDifference(c.m.st, have, c.view(snap, schema), files, c.meta.LastUpdatedMillis(), c.m.opts))
+	return c.put(ctx, projectDifference(c.m.st, have, c.view(snap, schema), files, viewOf(c.meta), c.m.opts))
 }
 
 // checkNames is a [heldError] if one of the files does not read the same by name
@@ -426,9 +426,7 @@ func (c *catchUp) schemaOnly(ctx context.Context) error {
 		c.held = why
 		return nil
 	}
-	view := c.view(*head, schema)
-	view.Timestamp = c.meta.LastUpdatedMillis()
-	return c.put(ctx, projectSchema(c.m.st, view, c.m.opts))
+	return c.put(ctx, projectSchema(c.m.st, c.view(*head, schema), viewOf(c.meta), c.m.opts))
 }
 
 // emptied projects a table without snapshots over a log that shows another.
@@ -447,7 +445,7 @@ func (c *catchUp) emptied(ctx context.Context) error {
 		return err
 	}
 	view := snapshot{TableUUID: c.meta.TableUUID(), ID: noSnapshot, Timestamp: c.meta.LastUpdatedMillis(), Operation: "delete", Schema: schema}
-	err = c.put(ctx, projectDifference(c.m.st, r.files(), view, nil, c.meta.LastUpdatedMillis(), c.m.opts))
+	err = c.put(ctx, projectDifference(c.m.st, r.files(), view, nil, viewOf(c.meta), c.m.opts))
 	if err == nil {
 		c.lag = 0
 	}

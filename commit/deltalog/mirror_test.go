@@ -489,6 +489,10 @@ func TestTableMadeAnew(t *testing.T) {
 	m := b.mirror()
 	b.append(1)
 	b.append(2)
+	b.append(2)
+	b.expire()
+	b.catchUp(m) // a difference, which names the old table's view
+	b.append(2)
 	b.catchUp(m)
 	b.create("0b0e8a38-3c0a-4c60-9d0d-4e0a3a8f6c02", iceberg.NewSchema(0, iceberg.NestedField{ID: 1, Name: "other", Type: iceberg.PrimitiveTypes.Int64}), nil)
 	s := b.catchUp(m)

@@ -43,7 +43,7 @@ type plan struct {
 // firstWalk bounds how long a history is replayed into a log that does not exist
 // yet: a table with a longer one (adopted from another engine) starts with its
 // current state.
-const firstWalk = 200
+const firstWalk = 100
 
 // decide plans how a log in state st is brought up to the table. It is a pure
 // function.
@@ -97,10 +97,10 @@ func decide(st state, meta table.Metadata) plan {
 const noSnapshot = -1
 
 // logIsAhead tells whether the log was written from a newer view of the table
-// than this one: its snapshot is not known here and younger than all that are,
-// or its last difference was made from newer metadata.
+// than this one: it names one, or its snapshot is not known here and younger than
+// all that are.
 func logIsAhead(st state, meta table.Metadata) bool {
-	if meta.LastUpdatedMillis() < st.viewTime {
+	if st.view.newerThan(viewOf(meta)) {
 		return true
 	}
 	if st.hasSnapshot && meta.SnapshotByID(st.snapshotID) != nil {
@@ -111,6 +111,11 @@ func logIsAhead(st state, meta table.Metadata) bool {
 		last = meta.LastUpdatedMillis()
 	}
 	return st.sequence > last
+}
+
+// viewOf tells how new a table's metadata is.
+func viewOf(meta table.Metadata) IcebergView {
+	return IcebergView{LastSequenceNumber: meta.LastSequenceNumber(), LastUpdated: meta.LastUpdatedMillis()}
 }
 
 // bySequence finds the snapshot with a sequence number in the history of head.

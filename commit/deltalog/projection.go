@@ -47,9 +47,9 @@ func project(prev state, snap snapshot, opts projectOptions) []Action {
 }
 
 // projectDifference is the version that follows prev and shows the state of
-// snap, of which live is the whole set of files, whatever lies between.
-// metadataTime is the update time of the table metadata, in ms.
-func projectDifference(prev state, have []liveFile, snap snapshot, live []file, metadataTime int64, opts projectOptions) []Action {
+// snap, of which live is the whole set of files, whatever lies between. view is
+// that of the table which it was made from.
+func projectDifference(prev state, have []liveFile, snap snapshot, live []file, view IcebergView, opts projectOptions) []Action {
 	want := make(map[string]bool, len(live))
 	for _, f := range live {
 		want[f.Path] = true
@@ -75,7 +75,7 @@ func projectDifference(prev state, have []liveFile, snap snapshot, live []file, 
 		}
 	}
 	info := newCommitInfo(snap, opts)
-	info.IcebergMetadataTime = ptr(metadataTime)
+	info.IcebergView = &view
 	info.IsBlindAppend = ptr(len(removed) == 0)
 	describe(&info, "difference", added, nil)
 	if len(removed) > 0 {
@@ -92,11 +92,11 @@ func projectDifference(prev state, have []liveFile, snap snapshot, live []file, 
 }
 
 // projectSchema is the version that follows prev, which shows the same snapshot,
-// where only the table's schema went on. The snapshot's time is that of the
-// table's metadata.
-func projectSchema(prev state, snap snapshot, opts projectOptions) []Action {
+// where only the table's schema went on.
+func projectSchema(prev state, snap snapshot, view IcebergView, opts projectOptions) []Action {
+	snap.Timestamp = view.LastUpdated
 	info := newCommitInfo(snap, opts)
-	info.IcebergMetadataTime = ptr(snap.Timestamp)
+	info.IcebergView = &view
 	info.Operation = "CHANGE COLUMNS"
 	info.IsBlindAppend = ptr(false)
 	return version(prev, snap, info, nil, nil, false, opts)

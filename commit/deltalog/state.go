@@ -25,8 +25,8 @@ type state struct {
 	// foreign says that data or metadata were changed by another writer since
 	// the mirror's last version; "" otherwise.
 	foreign string
-	// viewTime is the newest IcebergMetadataTime in the log, ms.
-	viewTime int64
+	// view is the one that a version named last.
+	view IcebergView
 
 	checkpoint int64 // newest checkpoint known; -1: none
 	liveFiles  int64 // count of live files; approximate after foreign versions
@@ -76,9 +76,10 @@ func (s state) apply(v int64, actions []Action) state {
 			}
 		}
 	}
-	if info.IcebergMetadataTime != nil {
-		// A difference is made from the live files themselves.
-		s.viewTime, s.foreign = max(s.viewTime, *info.IcebergMetadataTime), ""
+	if v := info.IcebergView; v != nil {
+		// It was made from the live files themselves, and only ever from a newer
+		// view than the last, or from another table's.
+		s.foreign, s.view = "", *v
 	}
 	return s
 }
@@ -123,7 +124,7 @@ func later(a, b Txn) bool {
 // does not hold.
 func (s state) confirm(actions []Action) state {
 	after := state{table: s.table, sequence: s.sequence}.apply(s.version, actions)
-	s.foreign, s.viewTime = after.foreign, after.viewTime
+	s.foreign, s.view = after.foreign, after.view
 	s.snapshotID, s.hasSnapshot = after.snapshotID, after.hasSnapshot
 	s.table, s.sequence = after.table, after.sequence
 	return s

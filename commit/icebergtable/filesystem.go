@@ -152,13 +152,19 @@ func (c *filesystem) loadFrom(ctx context.Context, ident []string, start int, be
 // newest lists the versions and returns the highest, or 0.
 func (c *filesystem) newest(ctx context.Context, ident []string) (int, error) {
 	newest := 0
-	for o, err := range c.store.List(ctx, metadataKey(ident)+"/v", "") {
+	for o, err := range c.store.List(ctx, metadataKey(ident)+"/v", "") { // passes over manifests
 		if err != nil {
 			return 0, err
 		}
 		newest = max(newest, parseVersion(path.Base(o.Key)))
 	}
 	return newest, nil
+}
+
+// isTable reports whether the folder of ident is a table's, without reading it.
+func (c *filesystem) isTable(ctx context.Context, ident []string) (bool, error) {
+	n, err := c.newest(ctx, ident)
+	return n > 0, err
 }
 
 // LoadTable implements [catalog.Catalog].
@@ -202,7 +208,7 @@ func (c *filesystem) CreateTable(ctx context.Context, ident table.Identifier, sc
 	case !errors.Is(err, catalog.ErrNoSuchTable):
 		return nil, err
 	}
-	if occupied := checkFree(ctx, c.store, ident); occupied != nil {
+	if occupied := checkFree(ctx, c.store, ident, func(above []string) (bool, error) { return c.isTable(ctx, above) }); occupied != nil {
 		// What was found may be the work of someone who made the table just now.
 		if _, err := c.load(ctx, ident); err == nil {
 			return nil, fmt.Errorf("%w: %s", catalog.ErrTableAlreadyExists, shown(ident))
@@ -266,8 +272,7 @@ func (c *filesystem) CommitTable(ctx context.Context, ident table.Identifier, re
 		return nil, "", err
 	}
 	cur, remembered := c.recall(ident)
-	if !remembered || elapsed(cur.seen, c.now()) > trustFor {
-		remembered = false
+	if !remembered {
 		var err error
 		if cur, err = c.load(ctx, ident); err != nil {
 			return nil, "", err
@@ -297,7 +302,7 @@ func (c *filesystem) CommitTable(ctx context.Context, ident table.Identifier, re
 	if err := c.io.ready(ctx, next); err != nil {
 		return nil, "", fmt.Errorf("table %s: nothing was committed: %w", shown(ident), err)
 	}
-	if elapsed(cur.seen, c.now()) > trustFor { // the uploads were held up
+	if elapsed(cur.seen, c.now()) > trustFor { // a rare commit, or uploads that were held up
 		newer, err := c.load(ctx, ident)
 		if err != nil {
 			return nil, "", err
@@ -385,7 +390,7 @@ func (c *filesystem) folders(ctx context.Context, parent []string, tables bool) 
 			ident := append(parent[:len(parent):len(parent)], name)
 			is := false
 			if len(parent) > 0 {
-				if is, err = isTableFolder(ctx, c.store, ident); err != nil {
+				if is, err = c.isTable(ctx, ident); err != nil {
 					yield(nil, err)
 					return
 				}
@@ -430,7 +435,7 @@ func (c *filesystem) CheckNamespaceExists(ctx context.Context, namespace table.I
 		return false, nil
 	}
 	if len(namespace) > 1 {
-		if is, err := isTableFolder(ctx, c.store, namespace); err != nil || is {
+		if is, err := c.isTable(ctx, namespace); err != nil || is {
 			return false, err
 		}
 	}

@@ -3,7 +3,6 @@ package icebergtable
 import (
 	"context"
 	"fmt"
-	"path"
 	"regexp"
 	"strings"
 
@@ -16,9 +15,9 @@ var leftover = regexp.MustCompile(`^iceberg/metadata/00000-[0-9a-f-]{36}\.metada
 
 // checkFree reports why a table cannot be made as ident: its folder holds something
 // already, or one of the folders above it is a table's. It wraps [ErrOccupied].
-func checkFree(ctx context.Context, store *objstore.Store, ident []string) error {
+func checkFree(ctx context.Context, store *objstore.Store, ident []string, isTable func(ident []string) (bool, error)) error {
 	for i := 2; i < len(ident); i++ {
-		is, err := isTableFolder(ctx, store, ident[:i])
+		is, err := isTable(ident[:i])
 		if err != nil {
 			return err
 		}
@@ -37,20 +36,6 @@ func checkFree(ctx context.Context, store *objstore.Store, ident []string) error
 		}
 	}
 	return nil
-}
-
-// isTableFolder reports whether the folder of ident holds Iceberg metadata in our layout.
-func isTableFolder(ctx context.Context, store *objstore.Store, ident []string) (bool, error) {
-	prefix := metadataKey(ident) + "/"
-	for o, err := range store.List(ctx, prefix, "") {
-		if err != nil {
-			return false, err
-		}
-		if strings.HasSuffix(path.Base(o.Key), ".metadata.json") && !leftover.MatchString(strings.TrimPrefix(o.Key, TableKey(ident)+"/")) {
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 // folderName is a folder for a message to a person.

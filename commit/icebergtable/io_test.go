@@ -123,13 +123,13 @@ func TestIOFailedUpload(t *testing.T) {
 	full := errors.New("no space left on device")
 	location := store.Location("ns/t/iceberg")
 	failures := 0
-	rec.Fail = func(op objstoretest.Op) error {
+	rec.FailWhen(func(op objstoretest.Op) error {
 		if op.Do == "rename" {
 			failures++
 			return full
 		}
 		return nil
-	}
+	})
 	require.NoError(t, fsys.WriteFile(location+"/metadata/a.avro", []byte("a")))
 	require.ErrorIs(t, o.Barrier(t.Context(), location), full)
 	require.Equal(t, 2, failures, "tried once more")
@@ -139,13 +139,13 @@ func TestIOFailedUpload(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "a", string(data))
 
-	rec.Fail = nil
+	rec.FailWhen(nil)
 	require.NoError(t, o.Barrier(t.Context(), location), "it heals")
 	_, err = store.Get(t.Context(), "ns/t/iceberg/metadata/a.avro")
 	require.NoError(t, err)
 
 	// Given up: no barrier waits for it any more.
-	rec.Fail = objstoretest.FailOn("rename", "b.avro", full)
+	rec.FailWhen(objstoretest.FailOn("rename", "b.avro", full))
 	require.NoError(t, fsys.WriteFile(location+"/metadata/b.avro", []byte("b")))
 	require.ErrorIs(t, o.Barrier(t.Context(), location), full)
 	require.NoError(t, fsys.Remove(location+"/metadata/b.avro"))

@@ -250,7 +250,7 @@ func (c *sqlCatalog) CreateTable(ctx context.Context, ident table.Identifier, sc
 	case !errors.Is(err, catalog.ErrNoSuchTable):
 		return nil, err
 	}
-	if occupied := checkFree(ctx, c.store, ident); occupied != nil {
+	if occupied := checkFree(ctx, c.store, ident, func(above []string) (bool, error) { return c.CheckTableExists(ctx, above) }); occupied != nil {
 		// What was found may be the work of someone who made the table just now.
 		if _, err := c.pointer(ctx, ident); err == nil {
 			return nil, exists()

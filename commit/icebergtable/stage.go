@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/apache/iceberg-go/catalog"
 	"github.com/apache/iceberg-go/table"
@@ -20,7 +21,8 @@ type version struct {
 // stage is what the table would be after updates: requirements checked, updates
 // applied, chosen snapshots removed. It does no I/O. Its errors wrap
 // [table.ErrCommitFailed] where a requirement does not hold, [ErrRefused] where an
-// update cannot be applied. next is nil where nothing would change.
+// update cannot be applied for another reason than a clock that was set back. next
+// is nil where nothing would change.
 func stage(ctx context.Context, cur version, reqs []table.Requirement, updates []table.Update) (next table.Metadata, err error) {
 	for _, r := range reqs {
 		if err := r.Validate(cur.meta); err != nil {
@@ -28,21 +30,32 @@ func stage(ctx context.Context, cur version, reqs []table.Requirement, updates [
 		}
 	}
 	next, err = table.UpdateTableMetadata(cur.meta, updates, cur.location)
+	if err != nil && clockBehind(err) {
+		return nil, fmt.Errorf("this machine's clock is more than a minute behind the table's last change; set it right, or wait: %w", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
+	removing := false
 	if opts := commitOptions(ctx); opts != nil && opts.Remove != nil {
 		if ids := opts.Remove(next); len(ids) > 0 {
+			removing = true
 			all := append(updates[:len(updates):len(updates)], table.NewRemoveSnapshotsUpdate(ids, false))
 			if next, err = table.UpdateTableMetadata(cur.meta, all, cur.location); err != nil {
 				return nil, fmt.Errorf("%w: removing snapshots %v: %w", ErrRefused, ids, err)
 			}
 		}
 	}
-	if next.Equals(cur.meta) {
+	if len(updates) == 0 && !removing || next.Equals(cur.meta) {
 		return nil, nil
 	}
 	return next, nil
+}
+
+// clockBehind reports that an update was turned down for its time, which is the
+// clock's fault and passes. iceberg-go has no type for it.
+func clockBehind(err error) bool {
+	return strings.Contains(err.Error(), "invalid snapshot timestamp") || strings.Contains(err.Error(), "invalid update timestamp")
 }
 
 // checkLayout reports why next cannot be a version of a table whose metadata file

@@ -220,7 +220,7 @@ func TestLocalRefusedAtOpen(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rec := objstoretest.NewRecorder()
-			rec.Fail = objstoretest.FailOn(c.do, "", c.with)
+			rec.FailWhen(objstoretest.FailOn(c.do, "", c.with))
 			_, err := objstore.Open(t.Context(), objstore.Config{URL: filepath.Join(dir, "lake"), Files: rec})
 			require.ErrorContains(t, err, c.says)
 		})
@@ -308,7 +308,7 @@ func TestLocalFailures(t *testing.T) {
 			rec := objstoretest.NewRecorder()
 			s, ctx := mustOpen(t, objstore.Config{URL: dir, Files: rec}), t.Context()
 			require.NoError(t, s.Put(ctx, "a/there", []byte("old")))
-			rec.Fail = objstoretest.FailOn(c.do, "", c.with)
+			rec.FailWhen(objstoretest.FailOn(c.do, "", c.with))
 
 			err := s.PutIfAbsent(ctx, "a/once", []byte("x"))
 			if c.do == "rename" {

@@ -34,13 +34,10 @@ func (o Op) String() string {
 // was synced after its last write; a name when its folder was synced after it was
 // given, and the folder's own name in turn. What was there before is durable.
 type Recorder struct {
-	// Fail, if set, is asked before each operation; an error it returns is the
-	// operation's, and nothing is done. It is called under the recorder's lock.
-	Fail func(Op) error
-
 	under objstore.FileSystem
 
 	mu         sync.Mutex
+	fail       func(Op) error
 	ops        []Op
 	inodes     map[string]*inode // files made through the recorder, by each of their names
 	unsynced   map[string]bool   // names given (files and folders) whose folder was not synced since
@@ -52,6 +49,15 @@ type inode struct{ dirty bool }
 // NewRecorder records on top of the operating system's file system.
 func NewRecorder() *Recorder {
 	return &Recorder{under: objstore.OSFiles(), inodes: map[string]*inode{}, unsynced: map[string]bool{}}
+}
+
+// FailWhen has fail asked before each operation: an error it returns is the
+// operation's, and nothing is done. Nil fails nothing. fail is called by one operation
+// at a time, and must not call the recorder.
+func (r *Recorder) FailWhen(fail func(Op) error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fail = fail
 }
 
 // Ops are the operations so far.
@@ -92,8 +98,8 @@ func (r *Recorder) Durable(path string) error {
 func (r *Recorder) do(op Op, act func() error, done func()) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.Fail != nil {
-		if err := r.Fail(op); err != nil {
+	if r.fail != nil {
+		if err := r.fail(op); err != nil {
 			return err
 		}
 	}
@@ -200,7 +206,7 @@ func (f *recordedFile) Close() error {
 	return errors.Join(err, f.f.Close())
 }
 
-// FailOn makes a Recorder's Fail that fails the operations of one kind whose path
+// FailOn is for [Recorder.FailWhen]: it fails the operations of one kind whose path
 // (or new name) ends with suffix.
 func FailOn(do, suffix string, with error) func(Op) error {
 	return func(op Op) error {
