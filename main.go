@@ -30,7 +30,7 @@ func main() {
 		service.CLIOptSetVersion(buildVersion(), built),
 		service.CLIOptSetBinaryName("managed-lakehouse"),
 		service.CLIOptSetProductName("Managed Lakehouse"),
-		service.CLIOptOnConfigParse(warnOfConfig),
+		service.CLIOptOnConfigParse(prepare),
 		service.CLIOptOnStreamStart(func(*service.RunningStreamSummary) error {
 			go drainOnSignal()
 			return nil
@@ -59,8 +59,9 @@ func drainOnSignal() {
 	os.Exit(1)
 }
 
-// warnOfConfig tells of settings in the main config that keep the output from its purpose.
-func warnOfConfig(conf *service.ParsedConfig) error {
+// prepare looks at the main config before the pipeline is built: it tells of settings
+// that keep the output from its purpose, and bounds the garbage by memory_limit.
+func prepare(conf *service.ParsedConfig) error {
 	if conf == nil {
 		return nil
 	}
@@ -68,10 +69,11 @@ func warnOfConfig(conf *service.ParsedConfig) error {
 	if err != nil {
 		return nil // streams mode has no pipeline in its main config
 	}
-	m, _ := all.(map[string]any)
-	for _, w := range output.ConfigWarnings(m) {
+	m := output.NewMainConfig(all)
+	for _, w := range m.Warnings() {
 		conf.Resources().Logger().Warn(w)
 	}
+	boundGarbage(m.Memory())
 	return nil
 }
 

@@ -36,9 +36,6 @@ type Chunk struct {
 	Renamed []Rename
 }
 
-// Rename tells that the field From is stored as To.
-type Rename struct{ From, To string }
-
 // Release gives the records back.
 func (c *Chunk) Release() {
 	for _, r := range c.Records {
@@ -188,6 +185,9 @@ func (c *converter) structuredRows(i int, v any) (row int, r *refusal) {
 			return row, r
 		}
 	}
+	if len(list) == 0 {
+		return -1, &refusal{expected: "a list of rows", got: "an empty one", reason: ReasonEmpty}
+	}
 	return -1, nil
 }
 
@@ -324,10 +324,7 @@ func (c *converter) reportRenames(s *shape) {
 	}
 	for _, f := range s.fields {
 		if f.raw != f.name {
-			rename := Rename{From: f.raw, To: f.name}
-			if _, reported := c.plan.shared.renames.LoadOrStore(rename, struct{}{}); !reported {
-				c.chunk.Renamed = append(c.chunk.Renamed, rename)
-			}
+			c.plan.renames.note(Rename{From: f.raw, To: f.name})
 		}
 		c.reportRenames(f.shape)
 	}
@@ -339,7 +336,7 @@ func (c *converter) openRecord() {
 	}
 	rows := min(c.batch, c.left+1)
 	if c.plan.opts.Format != JSON {
-		rows = min(c.batch, max(rows, int(c.plan.root.hint.Load())))
+		rows = min(c.batch, max(rows, int(c.plan.root.hint.entries.Load())))
 	}
 	c.root.reserve(rows, c.mem)
 	c.origin = make([]int32, 0, rows)
@@ -357,7 +354,7 @@ func (c *converter) closeRecord() {
 		c.root.drop()
 		return
 	}
-	c.plan.root.hint.Store(int64(c.root.n))
+	c.plan.root.hint.note(0, c.root.n)
 	c.chunk.Records = append(c.chunk.Records, record(c.root, c.plan.schema))
 	c.chunk.Origin = append(c.chunk.Origin, c.origin)
 	c.origin = nil
@@ -372,6 +369,7 @@ func (c *converter) end() *Chunk {
 	if chunk.Unknown != nil {
 		chunk.Release()
 	}
+	chunk.Renamed = c.plan.renames.take()
 	c.src, c.mem, c.chunk = nil, nil, nil
 	return chunk
 }

@@ -144,7 +144,7 @@ func TestInference(t *testing.T) {
 		},
 		{
 			name:    "no type fits a great integer and a fraction: the first stands",
-			msgs:    []any{`{"v":9007199254740993}`, `{"v":2.5}`, `{"v":3.0}`},
+			msgs:    []any{`{"v":9007199254740993}`, `{"v":2.5,"b":1}`, `{"v":3.0}`},
 			columns: "v: long", rows: []string{`{"v":9007199254740993}`, `{"v":3}`},
 			errs: map[int]string{1: `v: expected long, got 2.5 (declared double, the column would take it)`},
 		},
@@ -279,6 +279,13 @@ func TestInference(t *testing.T) {
 				1: `o: expected at most 2 leaf columns in the table, got 3 beside the 0 it has (declare an object whose names are data as map, or as string with on_type_conflict: string, or raise max_columns)`,
 				3: `expected at most 2 leaf columns in the table, got 1 beside the 2 it has (declare an object whose names are data as map, or as string with on_type_conflict: string, or raise max_columns)`,
 			},
+		},
+		{
+			// The struct becomes text when an integer comes, and makes room.
+			name:    "columns that fit after all",
+			opts:    Options{MaxColumns: 3, OnTypeConflict: ConflictsAsText},
+			msgs:    []any{`{"a":{"x":1,"y":2,"z":3}}`, `{"b":1}`, `{"a":5}`},
+			columns: "a: string, b: long", rows: []string{`{"a":"{\"x\":1,\"y\":2,\"z\":3}","b":null}`, `{"a":null,"b":1}`, `{"a":"5","b":null}`},
 		},
 		{
 			name:    "too deep",

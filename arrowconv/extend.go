@@ -45,7 +45,7 @@ func (p *Plan) Extend(o *Observation) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	next := &Plan{opts: p.opts, shared: p.shared, settled: true}
+	next := &Plan{opts: p.opts, renames: p.renames, settled: true}
 	next.build(fields, p.schema.Metadata())
 	next.applyDeclared()
 	next.inheritHints(p)
@@ -341,7 +341,7 @@ func (g *growth) knownType() (arrow.DataType, error) {
 func (p *Plan) inheritHints(from *Plan) { inheritHints(p.root, from.root) }
 
 func inheritHints(to, from *field) {
-	to.hint.Store(from.hint.Load())
+	to.hint.note(int(from.hint.used.Load()), int(from.hint.entries.Load()))
 	if to.kind != from.kind {
 		return
 	}

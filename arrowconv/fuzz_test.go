@@ -78,6 +78,9 @@ var differentialSeeds = []string{
 	`{"tz":1731508712229}`, `{"tz":"2024-01-01T00:00:00"}`, `{"tz":"2024-13-01T00:00:00Z"}`, `{"tz":"2016-12-31T23:59:60Z"}`, `{"tz":"1969-12-31t23:59:59.9999999z"}`, `{"t":"9999-12-31 23:59:59.999999"}`,
 	`{"s":"\ud800"}`, `{"s":"\udc00\ud800"}`, "{\"s\":\"\xff\"}", "{\"s\":\"\xed\xa0\x80\"}", "{\"s\":\"a\x00b\"}", `{"s":"\u0000\/\b\f\r\t\\\""}`, `{"s":"unfinished`, `{"s":"\`, `{"s":"\u12`,
 	`{"s":5}`, `{"s":{"k": [1, 2]}}`, `{"s":true}`, `{"x":"AAE"}`, `{"x":"AAE="}`, `{"x":"AAF="}`, `{"b":tru}`, `{"b":null}`, `{"l":null}`, `{"l":nul}`, `{"m":{"k":1,"k":2}}`,
+	`{"s":"\ud888\u1234"}`, `{"s":"\ud83d\u0041 and more text"}`, `{"s":"\ud83dxxxxxx"}`, `{"s":"\ud83d\ude00\ud83d\ude01"}`,
+	"{\"s\":\"a long text that holds \xff somewhere in the middle of it\"}", "{\"s\":\"escape \\n first, then \xc3( invalid\"}", "{\"a long name \xff of a field\":null,\"s\":\"x\"}", `{"s":"eine längere Zeichenkette mit Umlauten äöü darin"}`,
+	"{\"s\":\"a long text with a tab\there and more\"}", "{\"s\":\"ä long text with a tab\there and more\"}",
 	`{"l":1}x`, `{"l":1,}`, `{,}`, `{"l"}`, `{"l":1 "d":2}`, `[]`, `5`, ``, ` `, `{}`, `{"l":1}{"l":2}`, "\ufeff{}", `{"\u006c":7}`, `{"o":{"o":{"d":{"x":1}}}}`, `{"a":[1,[2]]}`, `{"a":[1,2`, `{"a":[,]}`,
 }
 
@@ -96,6 +99,7 @@ func FuzzDecoders(f *testing.F) {
 			if len(c.Text) < maxSeed {
 				f.Add(c.Text)
 				f.Add(slicesJoin(`{"s":`, c.Text, `}`))
+				f.Add(slicesJoin(`{"as":`, c.Text, `}`))
 			}
 		}
 	}

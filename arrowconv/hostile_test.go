@@ -81,3 +81,24 @@ func TestHostileRows(t *testing.T) {
 		})
 	}
 }
+
+// TestOneLargeValue holds that memory does not follow the largest value seen:
+// after one row of 10 MB, a batch of small ones takes what small ones take.
+func TestOneLargeValue(t *testing.T) {
+	p := plan(t, "s: string, l: list<string>", Options{Evolve: true})
+	large := strings.Repeat("x", 10<<20)
+	chunk, err := p.Convert(messages{`{"s":"` + large + `","l":["` + large + `"]}`}, nil, ArrowTuning{}, nil)
+	require.NoError(t, err)
+	chunk.Release()
+	var small rawMessages
+	for range 20_000 {
+		small = append(small, []byte(`{"s":"x","l":["y"]}`))
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	chunk, err = p.Convert(small, nil, ArrowTuning{}, nil)
+	require.NoError(t, err)
+	defer chunk.Release()
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(30<<20))
+}

@@ -2,6 +2,7 @@ package arrowconv
 
 import (
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -74,3 +75,42 @@ func storedName(name string, policy NamePolicy) (stored, problem string) {
 
 // reservedBy names the format that keeps a top-level name for itself, or "".
 func reservedBy(name string) string { return reserved[fold(name)] }
+
+// Rename tells that the field From is stored as To.
+type Rename struct{ From, To string }
+
+// renames remembers what was renamed, so that each is reported once. Safe for
+// concurrent use.
+type renames struct {
+	seen  sync.Map // of Rename
+	mu    sync.Mutex
+	count int
+	news  []Rename
+}
+
+// maxRenames bounds what is remembered and reported, against names that are data.
+const maxRenames = 10_000
+
+func (r *renames) note(n Rename) {
+	if _, ok := r.seen.Load(n); ok {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.count >= maxRenames {
+		return
+	}
+	if _, ok := r.seen.LoadOrStore(n, struct{}{}); !ok {
+		r.count++
+		r.news = append(r.news, n)
+	}
+}
+
+// take gives the renames that were not reported yet.
+func (r *renames) take() []Rename {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	news := r.news
+	r.news = nil
+	return news
+}

@@ -52,6 +52,19 @@ func TestNDJSON(t *testing.T) {
 	require.Equal(t, `row 1: a: expected long, got "x" (declared string, the column would take it)`, chunk.Errors[2].Error())
 }
 
+// TestNDJSONOneRecord holds that a refused message leaves no row in a record
+// that stays open.
+func TestNDJSONOneRecord(t *testing.T) {
+	p := plan(t, "a: long, s: string", Options{Evolve: true, Format: NDJSON})
+	chunk, err := p.Convert(messages{"{\"a\":1}", "{\"a\":2,\"s\":\"x\"}\n{\"a\":true}", "{\"a\":3}"}, nil, ArrowTuning{}, nil)
+	require.NoError(t, err)
+	defer chunk.Release()
+	require.Len(t, chunk.Records, 1)
+	require.Equal(t, "[1 3]", chunk.Records[0].Column(0).String())
+	require.Equal(t, []int32{0, 2}, chunk.Origin[0])
+	require.Equal(t, 2, chunk.Rows)
+}
+
 // TestNDJSONUnknown holds that a refused message brings no column.
 func TestNDJSONUnknown(t *testing.T) {
 	p := plan(t, "a: long", Options{Evolve: true, Format: NDJSON})
@@ -277,4 +290,31 @@ func TestFlights(t *testing.T) {
 			row++
 		}
 	}
+}
+
+// TestAdaptSlices holds that arrays which are parts of others are read from
+// their own beginning.
+func TestAdaptSlices(t *testing.T) {
+	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+	defer mem.AssertSize(t, 0)
+	p := plan(t, "i: long, s: string, l: list<long>, st: struct<x: long>, m: map<string, long>, n: timestamp", Options{TimestampPrecision: TruncateFiner})
+	schema := arrow.NewSchema(p.Schema().Fields(), nil)
+	rec := recordFromJSON(t, schema, `[{"i":1},{"i":2,"s":"b","l":[2,3],"st":{"x":2},"m":[{"key":"k","value":2}]},{"i":null,"s":"c","l":[],"st":null}]`)
+	c := newConverter(p)
+	c.mem = mem
+	for j, f := range p.root.children {
+		data, _, r := c.adapt(array.NewSlice(rec.Column(j), 1, 3), f, nil)
+		require.Nil(t, r)
+		a := array.MakeFromData(data)
+		require.True(t, array.Equal(array.NewSlice(rec.Column(j), 1, 3), a), "%v", a)
+		a.Release()
+		data.Release()
+	}
+	ns := recordFromJSON(t, fieldsOf("n", &arrow.TimestampType{Unit: arrow.Nanosecond}), `[{"n":-1},{"n":-1000},{"n":1999}]`)
+	data, _, r := c.adapt(ns.Column(0), p.root.children[5], nil)
+	require.Nil(t, r)
+	a := array.MakeFromData(data)
+	require.Equal(t, []arrow.Timestamp{-1, -1, 1}, a.(*array.Timestamp).Values())
+	a.Release()
+	data.Release()
 }

@@ -76,7 +76,7 @@ func (c *column) reserve(rows int, mem memory.Allocator) {
 		c.offBuf = memory.NewResizableBuffer(mem)
 		c.growOffsets(rows)
 		c.offsets[0] = 0
-		inner := int((int64(rows)*c.hint.Load())>>4) + 8
+		inner := c.hint.room(rows)
 		if c.kind == kindList || c.kind == kindMap {
 			for _, child := range c.children {
 				child.reserve(inner, mem)
@@ -346,17 +346,17 @@ func (c *column) finish() arrow.ArrayData {
 		packBits(b.Bytes(), c.bits[:c.n])
 		buffers = append(buffers, b)
 	case kindString, kindBinary:
-		c.hint.Store(hintOf(c.used(), c.n))
+		c.hint.note(c.used(), c.n)
 		c.buf.ResizeNoShrink(c.used())
 		c.offBuf.ResizeNoShrink((c.n + 1) * 4)
 		buffers = append(buffers, c.offBuf, c.buf)
 	case kindList:
-		c.hint.Store(hintOf(c.used(), c.n))
+		c.hint.note(c.used(), c.n)
 		c.offBuf.ResizeNoShrink((c.n + 1) * 4)
 		buffers = append(buffers, c.offBuf)
 		children = append(children, c.children[0].finish())
 	case kindMap:
-		c.hint.Store(hintOf(c.used(), c.n))
+		c.hint.note(c.used(), c.n)
 		entries := c.used()
 		c.offBuf.ResizeNoShrink((c.n + 1) * 4)
 		buffers = append(buffers, c.offBuf)
@@ -389,15 +389,6 @@ func (c *column) finish() arrow.ArrayData {
 	}
 	c.forget()
 	return data
-}
-
-// hintOf is the size per entry in sixteenths, rounded up and a little more, so
-// that an even stream never grows a buffer.
-func hintOf(used, entries int) int64 {
-	if entries == 0 {
-		return 0
-	}
-	return int64(used)*17/int64(entries) + 1
 }
 
 // validity is the bitmap, nil where nothing is NULL.

@@ -126,6 +126,8 @@ func TestDeclaredTypes(t *testing.T) {
 		{typ: "string", value: []byte("x"), err: `v: expected string, got "eA==" (bytes keep their type; make them a string in the mapping)`},
 		{typ: "binary", value: `"AAEC"`, want: `"AAEC"`},
 		{typ: "binary", value: `"AAE"`, err: `v: expected binary, got "AAE" (binary is written as base64, with padding)`},
+		{typ: "binary", value: `"AAF="`, err: `v: expected binary, got "AAF=" (binary is written as base64, with padding)`},
+		{typ: "binary", value: `"AA\nEC"`, err: `v: expected binary, got "AA\nEC" (binary is written as base64, with padding)`},
 		{typ: "binary", value: []byte{0, 1, 2}, want: `"AAEC"`},
 		{typ: "list<int>", value: `[1,null]`, want: `[1,null]`},
 		{typ: "list<int>", value: `[1,"x"]`, err: `v[1]: expected int, got "x"`},
@@ -161,6 +163,29 @@ func TestRequired(t *testing.T) {
 		1: `id: expected long, required, got null`, 2: `id: expected long, required, got nothing`, 3: `o.k: expected string, required, got nothing`,
 		4: `l[1]: expected long, required, got null`, 5: `id: expected long, required, got nothing`,
 	}, errs)
+}
+
+// TestRequiredByDeclaration holds that a declaration refuses NULL although the
+// table would take it, and leaves the table's schema as it is.
+func TestRequiredByDeclaration(t *testing.T) {
+	p := plan(t, "id: long, v: long", Options{Declared: []Column{{Name: "id", Type: "long", Required: true}}})
+	require.True(t, p.Schema().Field(0).Nullable)
+	_, rows, errs := load(t, p, `{"id":1}`, `{"v":1}`, map[string]any{"v": 1})
+	require.Equal(t, []string{`{"id":1,"v":null}`}, rows)
+	require.Equal(t, map[int]string{1: `id: expected long, required, got nothing`, 2: `id: expected long, required, got nothing`}, errs)
+}
+
+// TestForeignTypes holds that a column of a type that only other engines write
+// stays NULL, and that a table which cannot be without is not taken.
+func TestForeignTypes(t *testing.T) {
+	schema := arrow.NewSchema([]arrow.Field{{Name: "t", Type: arrow.FixedWidthTypes.Time64us, Nullable: true}, {Name: "id", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, nil)
+	p, err := NewPlan(schema, Options{Evolve: true})
+	require.NoError(t, err)
+	_, rows, errs := load(t, p, `{"id":1}`, `{"id":2,"t":null}`, `{"id":3,"t":"12:00:00"}`)
+	require.Equal(t, []string{`{"id":1,"t":null}`, `{"id":2,"t":null}`}, rows)
+	require.Equal(t, `t: expected null, got "12:00:00" (this output cannot write a column of type time64[us])`, errs[2])
+	_, err = NewPlan(arrow.NewSchema([]arrow.Field{{Name: "t", Type: arrow.FixedWidthTypes.Time64us}}, nil), Options{})
+	require.ErrorContains(t, err, `column "t" is required`)
 }
 
 func TestDeclarationErrors(t *testing.T) {
@@ -326,6 +351,14 @@ func TestTimesAgainstStandard(t *testing.T) {
 		_, problem := parseTimestamp([]byte(text), true, false)
 		require.Equal(t, want, problem, text)
 	}
+}
+
+func TestStructuredText(t *testing.T) {
+	_, rows, errs := load(t, plan(t, "s: string, m: map<string, long>", Options{Evolve: true}),
+		map[string]any{"s": "ok"}, map[string]any{"s": "bad \xff"}, map[string]any{"m": map[string]any{"\xff": 1}}, map[string]any{"\xff": 1})
+	require.Len(t, rows, 1)
+	require.Len(t, errs, 3)
+	require.Equal(t, `s: expected string, got "bad \xff" (not UTF-8)`, errs[1])
 }
 
 func TestStructuredInference(t *testing.T) {

@@ -63,6 +63,7 @@ type group struct {
 	totals   totals
 	touched  map[string]commit.Places // every table that was committed to
 	closed   bool
+	warned   bool // of large batches
 
 	committers sync.WaitGroup
 }
@@ -213,6 +214,7 @@ func (g *group) enter(ctx context.Context, w *inflight, need int64) error {
 	}
 	room := make(chan struct{})
 	g.admitted[w] = room
+	g.warnOfSlots(need)
 	g.decide()
 	g.mu.Unlock()
 	select {
@@ -222,6 +224,20 @@ func (g *group) enter(ctx context.Context, w *inflight, need int64) error {
 	}
 	g.leave(w)
 	return errors.Join(errStopped, context.Cause(ctx))
+}
+
+// warnOfSlots tells, once, of batches so large that those which wait for room, one in
+// each write slot, take much more memory than the budget that they wait for. Benthos
+// hands a batch to every slot; only fewer slots, or smaller batches, bound it.
+func (g *group) warnOfSlots(need int64) {
+	t := g.cfg.Trigger
+	held := need * int64(t.Slots)
+	if g.warned || held <= 4*t.Budget {
+		return
+	}
+	g.warned = true
+	g.cfg.Log.Warn("batches are large: those that wait for room may take much more than memory_limit, since every one of max_in_flight write slots can hold one; lower max_in_flight, or make smaller batches at the input",
+		"batch_bytes", need, "max_in_flight", t.Slots, "memory_limit", t.Budget, "max_in_flight_that_fits", max(4*t.Budget/need, 1))
 }
 
 // leave gives back the slot and the room.

@@ -72,17 +72,20 @@ func (m *messages) pad() {
 	}
 }
 
-// messageOverhead is what Benthos holds for a message beside its payload: the
-// part, its context, the batch's and the tracking's share.
-const messageOverhead = 320
+// messageOverhead is what Benthos holds for a message beside its payload until it is
+// acknowledged: the part, its contexts and spans, and the tracking of the batches
+// it went through. Measured on messages of batches of a thousand; messages that come
+// one by one cost about three times as much, which cannot be seen from here.
+const messageOverhead = 900
 
 // heldBytes is what a payload of that size costs until it is committed: itself,
 // about as much again in columns, and the overhead of its message.
 func heldBytes(payload int64) int64 { return 2*payload + messageOverhead }
 
-// sizeOf estimates the memory of a structured value.
+// sizeOf estimates the memory of a structured value. A Go map of up to eight entries
+// is a header and one group of slots.
 func sizeOf(v any) int64 {
-	const word, header, entry = 16, 48, 32
+	const word, header, group, entry = 16, 48, 272, 40
 	switch x := v.(type) {
 	case string:
 		return word + int64(len(x))
@@ -93,13 +96,13 @@ func sizeOf(v any) int64 {
 	case time.Time:
 		return 2 * word
 	case map[string]any:
-		n := int64(header)
-		for k, e := range x {
-			n += entry + int64(len(k)) + sizeOf(e)
+		n := int64(header + max(group, entry*len(x)))
+		for _, e := range x {
+			n += sizeOf(e)
 		}
 		return n
 	case []any:
-		n := int64(word)
+		n := int64(2 * word)
 		for _, e := range x {
 			n += word + sizeOf(e)
 		}

@@ -186,7 +186,7 @@ func TestWarnings(t *testing.T) {
 	require.Len(t, warnings(c), 1)
 }
 
-func TestConfigWarnings(t *testing.T) {
+func TestWarningsOfTheMainConfig(t *testing.T) {
 	main := func(change func(m map[string]any)) []string {
 		m := map[string]any{
 			"input":            map[string]any{"file": map[string]any{}},
@@ -197,7 +197,7 @@ func TestConfigWarnings(t *testing.T) {
 			}}}},
 		}
 		change(m)
-		return ConfigWarnings(m)
+		return NewMainConfig(m).Warnings()
 	}
 	require.Empty(t, main(func(map[string]any) {}))
 	for name, c := range map[string]struct {
@@ -220,7 +220,16 @@ func TestConfigWarnings(t *testing.T) {
 			require.Contains(t, got[0], c.want)
 		})
 	}
-	require.Empty(t, ConfigWarnings(map[string]any{"buffer": map[string]any{"memory": nil}, "output": map[string]any{"drop": nil}}), "no business of ours")
+	require.Empty(t, NewMainConfig(map[string]any{"buffer": map[string]any{"memory": nil}, "output": map[string]any{"drop": nil}}).Warnings(), "no business of ours")
+}
+
+func memoryOf(m map[string]any) int64 { return NewMainConfig(m).Memory() }
+
+func TestProcessMemory(t *testing.T) {
+	require.Zero(t, memoryOf(map[string]any{"output": map[string]any{"drop": nil}}))
+	require.EqualValues(t, (256+1024+256)<<20, memoryOf(map[string]any{"output": map[string]any{"broker": map[string]any{"outputs": []any{
+		map[string]any{Name: map[string]any{fMemoryLimit: "1GiB"}}, map[string]any{Name: map[string]any{}},
+	}}}}))
 }
 
 func TestSizes(t *testing.T) {

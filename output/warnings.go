@@ -23,15 +23,41 @@ func warnings(c *config) (out []string) {
 // shutdownShare is the part of shutdown_timeout after which Benthos cancels writes.
 const shutdownShare = 0.75
 
+const defaultPeriod = 100 * time.Millisecond
+
 // commitAllowance is what a commit may take at shutdown.
 const commitAllowance = 5 * time.Second
 
-// ConfigWarnings are settings around the output, elsewhere in the main config,
-// that keep it from its purpose. conf is the whole config as generic values, with
-// defaults.
-func ConfigWarnings(conf map[string]any) (out []string) {
-	outputs := find(conf["output"], Name)
-	outputs = append(outputs, find(conf["output_resources"], Name)...)
+// MainConfig is a main config as generic values. Benthos gives the configs of
+// components as undecoded YAML nodes, without defaults.
+type MainConfig struct{ m map[string]any }
+
+// NewMainConfig takes what ParsedConfig.FieldAny gives for a main config.
+func NewMainConfig(conf any) MainConfig {
+	out := map[string]any{}
+	m, _ := conf.(map[string]any)
+	for k, v := range m {
+		if node, ok := v.(interface{ Decode(any) error }); ok {
+			var plain any
+			if node.Decode(&plain) != nil {
+				continue
+			}
+			v = plain
+		}
+		out[k] = v
+	}
+	return MainConfig{out}
+}
+
+// outputs are the configs of this package's outputs in the main config.
+func (c MainConfig) outputs() []any {
+	return append(find(c.m["output"], Name), find(c.m["output_resources"], Name)...)
+}
+
+// Warnings are settings around the output, elsewhere in the main config, that keep
+// it from its purpose.
+func (c MainConfig) Warnings() (out []string) {
+	conf, outputs := c.m, c.outputs()
 	if len(outputs) == 0 {
 		return nil
 	}
@@ -50,10 +76,8 @@ func ConfigWarnings(conf map[string]any) (out []string) {
 		}
 		streaming, _ := m[fStreaming].(map[string]any)
 		on, _ := streaming[fEnabled].(bool)
-		period := time.Duration(0)
-		if b, ok := m[fBatching].(map[string]any); ok {
-			period = parsedOr(b["period"], 0)
-		}
+		batching, _ := m[fBatching].(map[string]any)
+		period := parsedOr(batching["period"], defaultPeriod)
 		if need := period + commitAllowance; time.Duration(shutdownShare*float64(timeout)) < need {
 			out = append(out, fmt.Sprintf("shutdown_timeout of %v is short: Benthos cuts writes off after three quarters of it, and batching.period and a commit may take %v; set it to 60s", timeout, need))
 		}
@@ -69,6 +93,29 @@ func ConfigWarnings(conf map[string]any) (out []string) {
 	}
 	return out
 }
+
+// Memory is what a process takes for the outputs of a main config: the sum of
+// their memory limits, and an allowance for the runtime, for columns that are being
+// made, and for garbage. It is 0 where the config has no such output. It is meant for
+// the soft memory limit of the runtime.
+func (c MainConfig) Memory() (bytes int64) {
+	for _, o := range c.outputs() {
+		if m, ok := o.(map[string]any); ok {
+			text, _ := m[fMemoryLimit].(string)
+			n, err := parseSize(text)
+			if err != nil {
+				n, _ = parseSize(defaultMemoryLimit)
+			}
+			bytes += n
+		}
+	}
+	if bytes > 0 {
+		bytes += memoryAllowance
+	}
+	return bytes
+}
+
+const memoryAllowance = 256 << 20
 
 func defaultIntervalOf(m, streaming map[string]any) time.Duration {
 	name, _ := m[fTier].(string)

@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -68,7 +67,7 @@ func TestCheckFindsDamage(t *testing.T) {
 
 		_, err = readback.Check(t.Context(), table)
 		require.Error(t, err, name)
-		require.Truef(t, strings.Contains(err.Error(), damage.says), "%s: want %q in: %v", name, damage.says, err)
+		require.ErrorContains(t, err, damage.says, name)
 
 		if isNew {
 			require.NoError(t, os.Remove(damage.file))

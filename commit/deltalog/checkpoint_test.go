@@ -38,6 +38,9 @@ func TestCheckpointRoundTrip(t *testing.T) {
 	}
 	tail.apply([]Action{{Remove: &Remove{Path: "gone.parquet", DeletionTimestamp: ptr(int64(100)), ExtendedFileMetadata: true, PartitionValues: map[string]*string{}, Size: ptr(int64(1))}}})
 	tail.apply([]Action{{Remove: &Remove{Path: "long-gone.parquet", DeletionTimestamp: ptr(int64(10))}}})
+	tail.apply([]Action{{Remove: &Remove{Path: "soon-gone.parquet", DeletionTimestamp: ptr(int64(150))}}})
+	tail.apply([]Action{{Remove: &Remove{Path: "f000005.parquet", DeletionTimestamp: ptr(int64(500))}}})
+	tail.apply(want[5:6]) // and added again: no tombstone
 	w, err := newCheckpointWriter(mem)
 	require.NoError(t, err)
 	defer w.release()
@@ -45,7 +48,7 @@ func TestCheckpointRoundTrip(t *testing.T) {
 	data, err := w.close()
 	require.NoError(t, err)
 	require.Equal(t, int64(n), w.live)
-	require.Equal(t, int64(n+1+1+2+1), w.actions)
+	require.Equal(t, int64(1+1+2+n+2), w.actions)
 
 	header, live, err := readCheckpointHeader(t.Context(), data)
 	require.NoError(t, err)
@@ -53,7 +56,7 @@ func TestCheckpointRoundTrip(t *testing.T) {
 	require.Equal(t, []Action{{Protocol: st.protocol}, {MetaData: st.metaData}, {Txn: ptr(st.txns["iceberg-"+testUUID])}, {Txn: ptr(st.txns["other"])}}, header)
 	var got []Action
 	require.NoError(t, readCheckpointFiles(t.Context(), data, func(a []Action) error { got = append(got, a...); return nil }))
-	require.Len(t, got, n+1)
+	require.Len(t, got, n+2)
 	for i, a := range want {
 		a.Add.DataChange = false
 		require.Equal(t, a, got[i])
@@ -192,8 +195,10 @@ func TestPointerGoesForward(t *testing.T) {
 	}
 	fast := b.mirror()
 	b.catchUp(fast)
+	fast.st.liveFiles = 999 // as versions of another writer may leave it
 	_, err := fast.Tidy(t.Context())
 	require.NoError(t, err)
+	require.Equal(t, int64(21), fast.st.liveFiles)
 	_, err = slow.Tidy(t.Context())
 	require.NoError(t, err)
 	data, err := b.store.Get(t.Context(), testRoot+"/_delta_log/_last_checkpoint")
@@ -292,6 +297,29 @@ func TestCheckpointNeedsNoOtherWritersFeatures(t *testing.T) {
 	require.ErrorContains(t, writeCheckpoint(t.Context(), w, st, nil, tail, 0), "deletion vector")
 	_, _, err = readCheckpointHeader(t.Context(), []byte("no parquet"))
 	require.ErrorContains(t, err, "not a readable checkpoint")
+}
+
+// A foreign version is met also where it is the one that was checkpointed.
+func TestCheckpointOfAForeignVersion(t *testing.T) {
+	b := newBench(t, idSchema(), nil)
+	for i := range 10 {
+		b.append(int64(i + 1))
+	}
+	b.catchUp(b.mirror())
+	require.NoError(t, b.store.PutIfAbsent(t.Context(), testRoot+"/_delta_log/"+commitName(10), []byte(`{"remove":{"path":"part-1.parquet","dataChange":true,"deletionTimestamp":1}}`)))
+	tidied, err := b.mirror().Tidy(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, int64(10), tidied.Checkpoint)
+	require.NotEqual(t, b.wantLive(), b.live())
+	require.Equal(t, 1, b.catchUp(b.mirror()).Written)
+	b.requireEqual()
+}
+
+func TestStatesAreValues(t *testing.T) {
+	first := shown(t)
+	second := first.apply(1, []Action{{Txn: &Txn{AppID: "x", Version: 1}}})
+	require.Len(t, first.txns, 1)
+	require.Len(t, second.txns, 2)
 }
 
 // The log of a table whose checkpoints are written by two at once stays whole.

@@ -319,3 +319,14 @@ func (b *bench) parquetFile(schema *iceberg.Schema) iceberg.DataFile {
 }
 
 func iceLocal() icebergio.IO { return icebergio.LocalFS{} }
+
+// countingFS counts what is opened.
+type countingFS struct {
+	icebergio.IO
+	opened int
+}
+
+func (c *countingFS) Open(name string) (icebergio.File, error) {
+	c.opened++
+	return c.IO.Open(name)
+}

@@ -10,11 +10,6 @@ import (
 	"github.com/apache/iceberg-go"
 )
 
-// fieldIDKey is the key of a Delta field's metadata under which the mirror keeps
-// the Iceberg field id. Delta gives it no meaning; the mirror reads it to tell a
-// renamed or replaced column from one that stayed.
-const fieldIDKey = "iceberg.fieldId"
-
 // Delta's schema JSON (Delta protocol, "Schema Serialization Format"). A type is
 // a name, or one of the structures below.
 type (
@@ -30,7 +25,9 @@ type (
 	}
 	fieldMetadata struct {
 		Comment string `json:"comment,omitempty"`
-		FieldID *int   `json:"iceberg.fieldId,omitempty"`
+		// The Iceberg field id. Delta gives it no meaning; the mirror reads it to tell
+		// a renamed or replaced column from one that stayed.
+		FieldID *int `json:"iceberg.fieldId,omitempty"`
 	}
 	deltaArray struct {
 		Type         string `json:"type"` // array

@@ -106,7 +106,7 @@ func statObject(plan []statNode, value func(statNode) (string, bool)) string {
 	var b strings.Builder
 	for _, n := range plan {
 		var v string
-		ok := true
+		var ok bool
 		if n.children != nil {
 			v = statObject(n.children, value)
 			ok = v != ""

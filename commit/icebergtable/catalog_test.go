@@ -661,7 +661,7 @@ func TestRawManifestList(t *testing.T) {
 	require.Len(t, after, 1)
 	require.Equal(t, strings.Replace(before[0].FilePath(), store.Root(), "file:///another root é", 1), after[0].FilePath())
 	require.Equal(t, before[0].Partitions(), after[0].Partitions())
-	require.Equal(t, 1, len(after[0].Partitions()))
+	require.Len(t, after[0].Partitions(), 1)
 	require.Equal(t, before[0].SequenceNum(), after[0].SequenceNum())
 	require.Equal(t, before[0].SnapshotID(), after[0].SnapshotID())
 	require.Equal(t, before[0].AddedRows(), after[0].AddedRows())

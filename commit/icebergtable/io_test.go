@@ -35,7 +35,7 @@ func openIO(t *testing.T) (*IO, *objstore.Store, *objstoretest.Recorder) {
 	return o, store, rec
 }
 
-func fileSystem(o *IO, ctx context.Context) interface {
+func fileSystem(ctx context.Context, o *IO) interface {
 	icebergio.WriteFileIO
 	icebergio.ReadFileIO
 	icebergio.MkdirAllIO
@@ -54,7 +54,7 @@ func TestIOWriteBehind(t *testing.T) {
 	o.up.store = store2 // uploads now wait for the gate
 
 	ctx, cancel := context.WithCancel(t.Context())
-	fsys := fileSystem(o, ctx)
+	fsys := fileSystem(ctx, o)
 	name := store.Location("ns/t/iceberg/metadata/m0.avro")
 	w, err := fsys.Create(name)
 	require.NoError(t, err)
@@ -119,7 +119,7 @@ func (g *gated) CreateNew(path string) (objstore.File, error) {
 
 func TestIOFailedUpload(t *testing.T) {
 	o, store, rec := openIO(t)
-	fsys := fileSystem(o, t.Context())
+	fsys := fileSystem(t.Context(), o)
 	full := errors.New("no space left on device")
 	location := store.Location("ns/t/iceberg")
 	failures := 0
@@ -154,7 +154,7 @@ func TestIOFailedUpload(t *testing.T) {
 
 func TestIORemove(t *testing.T) {
 	o, store, _ := openIO(t)
-	fsys := fileSystem(o, t.Context())
+	fsys := fileSystem(t.Context(), o)
 	location := store.Location("ns/t/iceberg/metadata")
 	for i := range 100 { // more than run at once
 		require.NoError(t, fsys.WriteFile(fmt.Sprintf("%s/%d.avro", location, i), []byte("x")))
@@ -184,7 +184,7 @@ func TestIORemove(t *testing.T) {
 
 func TestIOOutside(t *testing.T) {
 	o, store, _ := openIO(t)
-	fsys := fileSystem(o, t.Context())
+	fsys := fileSystem(t.Context(), o)
 	for _, name := range []string{"file:///elsewhere/x.avro", store.Root() + "/../x.avro", "s3://bucket/x.avro", ""} {
 		_, err := fsys.Open(name)
 		require.ErrorIs(t, err, ErrRefused, name)
@@ -208,7 +208,7 @@ func TestIOOutside(t *testing.T) {
 func TestIOReadsDataFilesInParts(t *testing.T) {
 	o, store, _ := openIO(t)
 	require.NoError(t, store.Put(t.Context(), "ns/t/delta/x.parquet", []byte("0123456789")))
-	f, err := fileSystem(o, t.Context()).Open(store.Location("ns/t/delta/x.parquet"))
+	f, err := fileSystem(t.Context(), o).Open(store.Location("ns/t/delta/x.parquet"))
 	require.NoError(t, err)
 	part := make([]byte, 3)
 	_, err = f.ReadAt(part, 4)

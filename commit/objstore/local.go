@@ -111,8 +111,12 @@ func (l *local) probe() error {
 		return err
 	}
 	defer func() { _ = l.fs.Remove(b) }()
-	if err := l.fs.Link(a, b); !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("its file system lets a hard link replace a file (%v), so two writers could overwrite each other; choose a folder on another one", err)
+	switch err := l.fs.Link(a, b); {
+	case errors.Is(err, fs.ErrExist):
+	case err == nil:
+		return errors.New("its file system lets a hard link replace a file, so two writers could overwrite each other; choose a folder on another one")
+	default:
+		return fmt.Errorf("it cannot be told whether its file system lets a hard link replace a file: %w", err)
 	}
 	return nil
 }
