@@ -139,7 +139,7 @@ func firstValid(a arrow.Array) int {
 }
 
 func (c *converter) adaptMap(a *array.Map, f *field) (arrow.ArrayData, int, *refusal) {
-	if err := a.List.ValidateFull(); err != nil {
+	if err := a.ValidateFull(); err != nil {
 		return nil, 0, c.unreadable(err)
 	}
 	keys, at, r := c.adapt(a.Keys(), f.children[0], nil)
@@ -363,8 +363,5 @@ func (c *converter) copyStruct(col *column, a *array.Struct, i int) *refusal {
 			return r.field(child.Name)
 		}
 	}
-	if err := col.endStruct(entry); err != nil {
-		return err.(*refusal)
-	}
-	return nil
+	return col.endStruct(entry)
 }

@@ -316,7 +316,7 @@ func TestInference(t *testing.T) {
 			p, rows, errs := load(t, plan(t, c.table, c.opts), c.msgs...)
 			require.Equal(t, c.columns, columns(p))
 			require.Equal(t, c.rows, rows)
-			require.Equal(t, len(c.errs), len(errs), "%v", errs)
+			require.Len(t, errs, len(c.errs), "%v", errs)
 			for i, want := range c.errs {
 				require.Contains(t, errs, i)
 				if want != "" {

@@ -341,7 +341,9 @@ func TestParsingCases(t *testing.T) {
 			require.True(t, landed, "%s: %s", c.Name, errs[1])
 			stored++
 			if err := roundTrip(t, c.Text, Options{Evolve: true}); err != nil {
-				require.Equal(t, ReasonNoColumns, err.(RowError).Reason, "%s: %v", c.Name, err)
+				refused, ok := errors.AsType[RowError](err)
+				require.True(t, ok)
+				require.Equal(t, ReasonNoColumns, refused.Reason, "%s: %v", c.Name, err)
 			}
 		}
 	}

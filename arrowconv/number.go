@@ -36,12 +36,12 @@ func parseDecimal(s []byte) decimal {
 	afterPoint := false
 loop:
 	for ; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '.':
+		switch c := s[i]; c {
+		case '.':
 			d.fraction, afterPoint = true, true
-		case c == 'e' || c == 'E':
+		case 'e', 'E':
 			break loop
-		case c == '0':
+		case '0':
 			if afterPoint {
 				point++
 			}

@@ -377,7 +377,7 @@ func (o *observer) checkColumns(s *shape) *refusal {
 			}
 		}
 		if widest.shape != nil {
-			r.field(widest.name)
+			r = r.field(widest.name)
 		}
 		return r
 	}

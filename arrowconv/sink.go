@@ -305,27 +305,6 @@ func (c *column) truncate(n int) {
 	}
 }
 
-// bytes is about the memory that the entries take.
-func (c *column) bytes() int {
-	n := 4 * len(c.nulls)
-	switch c.kind {
-	case kindString, kindBinary:
-		n += c.used() + 4*c.n
-	case kindInt, kindFloat, kindDate:
-		n += 4 * c.n
-	case kindDecimal:
-		n += 16 * c.n
-	case kindLong, kindDouble, kindTimestamp, kindTimestampTZ:
-		n += 8 * c.n
-	default:
-		n += 4 * c.n
-	}
-	for _, child := range c.children {
-		n += child.bytes()
-	}
-	return n
-}
-
 // finish hands the entries over as an Arrow array's data and leaves the column
 // without buffers.
 func (c *column) finish() arrow.ArrayData {

@@ -25,10 +25,6 @@ type strict struct {
 	unknown bool
 }
 
-// errDuplicate asks for the row to be decoded again without the members that
-// later ones of the same name replace.
-var errDuplicate = errors.New("duplicate name")
-
 var (
 	uniqueNames   = []jsontext.Options{jsontext.AllowDuplicateNames(false), jsontext.AllowInvalidUTF8(false)}
 	repeatedNames = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(false)}
@@ -80,7 +76,7 @@ func (d *strict) object(root *column, text []byte) error {
 	if err := d.members(root); err != nil {
 		return err
 	}
-	if _, err := d.dec.ReadToken(); err != io.EOF {
+	if _, err := d.dec.ReadToken(); !errors.Is(err, io.EOF) {
 		if err == nil {
 			err = errors.New("more than one value")
 		}
@@ -98,7 +94,7 @@ func (d *strict) check(text []byte) (repeated bool, r *refusal) {
 	first := d.dec.PeekKind()
 	err := d.dec.SkipValue()
 	if err == nil {
-		if _, err = d.dec.ReadToken(); err == io.EOF {
+		if _, err = d.dec.ReadToken(); errors.Is(err, io.EOF) {
 			err = nil
 		} else if err == nil {
 			err = errors.New("more than one value")
@@ -163,11 +159,14 @@ func (d *strict) members(c *column) error {
 	if _, err := d.dec.ReadToken(); err != nil {
 		return err
 	}
-	return c.endStruct(entry)
+	if r := c.endStruct(entry); r != nil {
+		return r
+	}
+	return nil
 }
 
 // endStruct fills the fields that the object lacks with NULL.
-func (c *column) endStruct(entry int) error {
+func (c *column) endStruct(entry int) *refusal {
 	for _, child := range c.children {
 		if child.n > entry {
 			continue
@@ -372,14 +371,14 @@ func (c *column) checkRoom() *refusal {
 }
 
 func inField(err error, name string) error {
-	if r, ok := err.(*refusal); ok {
+	if r, ok := errors.AsType[*refusal](err); ok {
 		return r.field(name)
 	}
 	return err
 }
 
 func atIndex(err error, i int) error {
-	if r, ok := err.(*refusal); ok {
+	if r, ok := errors.AsType[*refusal](err); ok {
 		return r.index(i)
 	}
 	return err

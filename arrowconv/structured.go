@@ -61,10 +61,7 @@ func (d *structured) members(c *column, m map[string]any) *refusal {
 		}
 	}
 	if found != len(c.children) {
-		if err := c.endStruct(entry); err != nil {
-			return err.(*refusal)
-		}
-		return nil
+		return c.endStruct(entry)
 	}
 	c.n++
 	return nil

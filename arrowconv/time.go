@@ -73,7 +73,7 @@ func parseDay(s []byte) (int, bool) {
 	y2, ok2 := twoDigits(s, 2)
 	m, ok3 := twoDigits(s, 5)
 	d, ok4 := twoDigits(s, 8)
-	if !(ok1 && ok2 && ok3 && ok4) {
+	if !ok1 || !ok2 || !ok3 || !ok4 {
 		return 0, false
 	}
 	y := y1*100 + y2
@@ -138,7 +138,7 @@ func parseClock(s []byte, days int, zoned, truncate bool) (int64, timeProblem) {
 	h, ok1 := twoDigits(s, 11)
 	m, ok2 := twoDigits(s, 14)
 	sec, ok3 := twoDigits(s, 17)
-	if !(ok1 && ok2 && ok3) || s[13] != ':' || s[16] != ':' || h > 23 || m > 59 || sec > 60 {
+	if !ok1 || !ok2 || !ok3 || s[13] != ':' || s[16] != ':' || h > 23 || m > 59 || sec > 60 {
 		return 0, timeBad
 	}
 	i := 19

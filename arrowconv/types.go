@@ -1,6 +1,7 @@
 package arrowconv
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -217,15 +218,15 @@ func (p *typeParser) parse() (arrow.DataType, error) {
 	case "struct":
 		return p.structType()
 	case "time":
-		return nil, fmt.Errorf("Delta has no time of day: use string, or long with the unit in its name")
+		return nil, errors.New("no time of day in Delta: use string, or long with the unit in its name")
 	case "uuid":
-		return nil, fmt.Errorf("Delta has no uuid: use string")
+		return nil, errors.New("no uuid in Delta: use string")
 	case "fixed":
-		return nil, fmt.Errorf("Delta has no fixed: use binary")
+		return nil, errors.New("no fixed in Delta: use binary")
 	case "timestamp_ns":
-		return nil, fmt.Errorf("Delta has no nanoseconds: use timestamp")
+		return nil, errors.New("no nanoseconds in Delta: use timestamp")
 	case "timestamptz_ns":
-		return nil, fmt.Errorf("Delta has no nanoseconds: use timestamptz")
+		return nil, errors.New("no nanoseconds in Delta: use timestamptz")
 	}
 	return nil, fmt.Errorf("unknown type %q: it may be %s", name, typeChoice)
 }
