@@ -209,7 +209,7 @@ func (c *converter) text(i int, text []byte) *refusal {
 		return r
 	}
 	if c.strict.unknown {
-		s, r := c.observer.json(text)
+		s, r := c.observer.row(c.observer.json(text))
 		if r != nil || !s.deferred() {
 			return c.unknown(rows, s, r)
 		}
@@ -228,7 +228,7 @@ func (c *converter) value(i int, v any) *refusal {
 		return r
 	}
 	if c.structured.unknown {
-		s, r := c.observer.structured(v)
+		s, r := c.observer.row(c.observer.structured(v))
 		if r != nil || !s.deferred() {
 			return c.unknown(rows, s, r)
 		}

@@ -241,19 +241,33 @@ func TestInference(t *testing.T) {
 			name:  "names",
 			msgs:  []any{`{"two words":1,"a;b":2,"x=y":3}`, `{"dot":{"field":1},"dot.field":2}`, `{"a b":1,"a_b":2}`, `{"ID":1}`, `{"id":1,"Id":2}`, `{"_file":"y"}`, `{"pos":1,"file_path":"x","_id":2,"metadata":"m"}`, `{"_File":null,"":5}`},
 			table: "id: long",
-			columns: "id: long, two_words: long, a_b: long, x_y: long, dot: struct<field: long>, dot.field: long, pos: long, file_path: string, " +
+			columns: "id: long, two_words: long, a_b: long, x_y: long, pos: long, file_path: string, " +
 				"_id: long, metadata: string, _: long",
 			rows: []string{
-				`{"_":null,"_id":null,"a_b":2,"dot":null,"dot.field":null,"file_path":null,"id":null,"metadata":null,"pos":null,"two_words":1,"x_y":3}`,
-				`{"_":null,"_id":null,"a_b":null,"dot":{"field":1},"dot.field":2,"file_path":null,"id":null,"metadata":null,"pos":null,"two_words":null,"x_y":null}`,
-				`{"_":null,"_id":2,"a_b":null,"dot":null,"dot.field":null,"file_path":"x","id":null,"metadata":"m","pos":1,"two_words":null,"x_y":null}`,
-				`{"_":5,"_id":null,"a_b":null,"dot":null,"dot.field":null,"file_path":null,"id":null,"metadata":null,"pos":null,"two_words":null,"x_y":null}`,
+				`{"_":null,"_id":null,"a_b":2,"file_path":null,"id":null,"metadata":null,"pos":null,"two_words":1,"x_y":3}`,
+				`{"_":null,"_id":2,"a_b":null,"file_path":"x","id":null,"metadata":"m","pos":1,"two_words":null,"x_y":null}`,
+				`{"_":5,"_id":null,"a_b":null,"file_path":null,"id":null,"metadata":null,"pos":null,"two_words":null,"x_y":null}`,
 			},
 			errs: map[int]string{
+				1: `expected fields of different dotted paths, got two fields "dot.field" (Iceberg names a struct's field by its path with dots; rename one of them)`,
 				2: `a_b: expected one field for each column, got two that are both stored as "a_b"`,
 				3: `ID: expected names that differ in more than case, got "ID" beside column "id" (most engines take them for one)`,
 				4: `Id: expected names that differ in more than case, got "Id" beside column "id" (most engines take them for one)`,
 				5: `_file: expected a name that is not reserved, got "_file" (Iceberg keeps this name for itself)`,
+			},
+		},
+		{
+			name:    "dotted paths: the first stands",
+			msgs:    []any{`{"dot":{"field":1},"a.b":2}`, `{"dot.field":2}`, `{"dot":{"field":3}}`, `{"l":[{"x":1}]}`, `{"l.element.x":1}`},
+			columns: "dot: struct<field: long>, a.b: long, l: list<struct<x: long>>",
+			rows: []string{
+				`{"a.b":2,"dot":{"field":1},"l":null}`,
+				`{"a.b":null,"dot":{"field":3},"l":null}`,
+				`{"a.b":null,"dot":null,"l":[{"x":1}]}`,
+			},
+			errs: map[int]string{
+				1: `expected fields of different dotted paths, got two fields "dot.field" (Iceberg names a struct's field by its path with dots; rename one of them)`,
+				4: `expected fields of different dotted paths, got two fields "l.element.x" (Iceberg names a struct's field by its path with dots; rename one of them)`,
 			},
 		},
 		{

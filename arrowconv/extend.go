@@ -2,6 +2,7 @@ package arrowconv
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -24,7 +25,13 @@ func (p *Plan) Extend(o *Observation) (*Plan, error) {
 			shapes = append(shapes, o.decode(key))
 		}
 	}
-	// A struct that becomes text makes room for columns, so those that did not
+	dotted := p.dotted
+	for _, s := range shapes {
+		dotted = dotted || s.dotted()
+	}
+	taken := paths{}
+	root.places(taken, steps{})
+	// A struct that becomes text makes room for others, so rows that did not
 	// fit are asked again until nothing changes.
 	for grown := true; grown; {
 		grown = false
@@ -35,9 +42,21 @@ func (p *Plan) Extend(o *Observation) (*Plan, error) {
 				refused = append(refused, s)
 				continue
 			}
+			if dotted {
+				joined := maps.Clone(taken)
+				if root.claim(joined, s, steps{}) != "" {
+					refused = append(refused, s)
+					continue
+				}
+				taken = joined
+			}
 			root.grow(s, text)
 			leaves += more
 			grown = true
+			if dotted && more < 0 { // what became text gives its paths back
+				taken = paths{}
+				root.places(taken, steps{})
+			}
 		}
 		shapes = refused
 	}

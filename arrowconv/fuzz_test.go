@@ -162,7 +162,7 @@ var randomValues = []string{
 }
 
 func randomRow(r *rand.Rand) []byte {
-	names := []string{"b", "i", "l", "f", "d", "n", "n38", "day", "t", "tz", "s", "x", "o", "a", "as", "ao", "m", "mo", "ml", "a b", "a_b", "", "L", "new", "\\u006c"}
+	names := []string{"b", "i", "l", "f", "d", "n", "n38", "day", "t", "tz", "s", "x", "o", "a", "as", "ao", "m", "mo", "ml", "a b", "a_b", "", "L", "o.l", "ao.element.l", "mo.value.l", "new.new", "new", "\\u006c"}
 	space := func() string { return []string{"", "", "", "", " ", "\n\t"}[r.IntN(6)] }
 	text := []byte(space() + "{")
 	for i := range r.IntN(8) {

@@ -401,3 +401,11 @@ func (o *observer) tooDeep() *refusal {
 		hint:     "declare the column as map, or as string with on_type_conflict: string, or raise max_depth",
 	}
 }
+
+// row is the last look at a row's shape as a whole.
+func (o *observer) row(s *shape, r *refusal) (*shape, *refusal) {
+	if r == nil {
+		r = o.plan.checkDots(s)
+	}
+	return s, r
+}

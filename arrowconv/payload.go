@@ -124,7 +124,7 @@ func (c *converter) payload(i int, text []byte) (row int, r *refusal) {
 	}
 	defer reader.Release()
 	fields := reader.Schema().Fields()
-	s, r := c.observer.arrow(fields)
+	s, r := c.observer.row(c.observer.arrow(fields))
 	if r != nil {
 		return -1, r
 	}

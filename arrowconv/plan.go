@@ -20,6 +20,7 @@ type Plan struct {
 	// settled marks a plan that an epoch's observation went into: a row
 	// without any column is then refused instead of kept for later.
 	settled bool
+	dotted  bool      // a name holds a dot
 	renames *renames  // shared with the plans that extend this one
 	pool    sync.Pool // of *converter
 }
@@ -138,6 +139,7 @@ func (p *Plan) build(fields []arrow.Field, metadata arrow.Metadata) {
 	p.root = newField(arrow.Field{Type: arrow.StructOf(fields...)}, p)
 	p.schema = arrow.NewSchema(fields, &metadata)
 	p.leaves = p.root.width
+	p.dotted = p.root.dotted()
 	p.pool.New = func() any { return newConverter(p) }
 }
 

@@ -48,7 +48,7 @@ func batchError(batch service.MessageBatch, failures []failure) error {
 	}
 	out := service.NewBatchError(batch, headline)
 	for i, err := range first {
-		out.Failed(i, &rowFailure{err: err, batch: out})
+		_ = out.Failed(i, &rowFailure{err: err, batch: out})
 	}
 	return out
 }

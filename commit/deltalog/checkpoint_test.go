@@ -36,7 +36,7 @@ func TestCheckpointRoundTrip(t *testing.T) {
 		tail.apply([]Action{a})
 		want = append(want, a)
 	}
-	tail.apply([]Action{{Remove: &Remove{Path: "gone.parquet", DeletionTimestamp: ptr(int64(100)), ExtendedFileMetadata: true, PartitionValues: map[string]*string{}, Size: ptr(int64(1))}}})
+	tail.apply([]Action{{Remove: &Remove{Path: "gone.parquet", DeletionTimestamp: ptr(int64(1000)), ExtendedFileMetadata: true, PartitionValues: map[string]*string{}, Size: ptr(int64(1))}}})
 	tail.apply([]Action{{Remove: &Remove{Path: "long-gone.parquet", DeletionTimestamp: ptr(int64(10))}}})
 	tail.apply([]Action{{Remove: &Remove{Path: "soon-gone.parquet", DeletionTimestamp: ptr(int64(150))}}})
 	tail.apply([]Action{{Remove: &Remove{Path: "f000005.parquet", DeletionTimestamp: ptr(int64(500))}}})
@@ -61,7 +61,7 @@ func TestCheckpointRoundTrip(t *testing.T) {
 		a.Add.DataChange = false
 		require.Equal(t, a, got[i])
 	}
-	require.Equal(t, &Remove{Path: "gone.parquet", DeletionTimestamp: ptr(int64(100)), ExtendedFileMetadata: true, PartitionValues: map[string]*string{}, Size: ptr(int64(1))}, got[n].Remove)
+	require.Equal(t, &Remove{Path: "gone.parquet", DeletionTimestamp: ptr(int64(1000)), ExtendedFileMetadata: true, PartitionValues: map[string]*string{}, Size: ptr(int64(1))}, got[n].Remove)
 
 	// Folded into the next one, with removed, added-again and expired files.
 	tail = newReplay("file:///w")
