@@ -53,7 +53,7 @@ func (p *Plan) Extend(o *Observation) (*Plan, error) {
 			root.grow(s, text)
 			leaves += more
 			grown = true
-			if dotted && more < 0 { // what became text gives its paths back
+			if dotted && text { // what became text gives its paths back
 				taken = paths{}
 				root.places(taken, steps{})
 			}

@@ -271,6 +271,46 @@ managed_lakehouse:
 	require.Equal(t, []string{"1"}, idsOf(t, filepath.Join(dir, "default/t/delta")))
 }
 
+// Two outputs that each bring their own columns to one table: conflicts and moved
+// schemas are converted anew, and each value is found under its own name.
+func TestTwoOutputsEvolveOneTable(t *testing.T) {
+	dir := t.TempDir()
+	conf := fmt.Sprintf(`
+managed_lakehouse:
+  warehouse: %s
+  table: t
+  streaming: { enabled: true, idle: 20ms }
+  batching: { count: 0 }
+`, dir)
+	a, b := startPipeline(t, conf), startPipeline(t, conf)
+	var wg sync.WaitGroup
+	const rounds = 12
+	for name, p := range map[string]*pipeline{"a": a, "b": b} {
+		wg.Go(func() {
+			for i := range rounds {
+				require.NoError(t, p.produce(t.Context(), batchOf(
+					fmt.Sprintf(`{"id":"%s%d","%s_%d":"%s only","s":{"%s_%d":%d}}`, name, i, name, i, name, name, i, i))))
+			}
+		})
+	}
+	wg.Wait()
+	a.stop(t)
+	b.stop(t)
+	rows := rowsOf(t, filepath.Join(dir, "default/t/delta"))
+	require.Len(t, rows, 2*rounds)
+	for _, r := range rows {
+		id := r["id"].(string)
+		name, i := id[:1], id[1:]
+		require.Equal(t, name+" only", r[name+"_"+i], "%v", r)
+		require.Equal(t, json.Number(i), r["s"].(map[string]any)[name+"_"+i], "%v", r)
+		for k, v := range r {
+			if k != "id" && k != "s" && k != name+"_"+i {
+				require.Nil(t, v, "row %s has a value of another one in %s", id, k)
+			}
+		}
+	}
+}
+
 // A bounded input ends by itself, a batch that is not full included.
 func TestABoundedInputEndsByItself(t *testing.T) {
 	for _, batching := range []string{"{ count: 0 }", "{ count: 64 }", "{ count: 1000, period: 100ms }"} {

@@ -243,7 +243,7 @@ func fields() []*service.ConfigField {
 				Default(131_072).LintRule(minLint("parquet.row_group_rows", 1)),
 		).Description("How data files are written.").Advanced(),
 		service.NewStringField(fMemoryLimit).
-			Description("Bytes of rows that are accepted and not yet committed, with what they take as columns. When it is reached, writes wait and the input stops reading. A batch larger than all of it is let in alone. The batches that wait come on top, at most `max_in_flight` of them; the whole process takes about 256 MiB more than this.").
+			Description("Bytes of rows that are accepted and not yet committed, with what they take as columns. When it is reached, writes wait and the input stops reading. A batch larger than all of it is let in alone. The batches that wait come on top, at most `max_in_flight` of them; the whole process takes about 200 MiB more than this.").
 			Default(defaultMemoryLimit).Examples("256MiB", "1GiB", "64MB").
 			LintRule(`root = if this.type() == "string" && !this.re_match("^\\s*[0-9]+(\\.[0-9]+)?\\s*([kKmMgGtT]i?)?[bB]?\\s*$") { [ "field memory_limit: %q is no size; it may be a number of bytes, or one with a unit: 64MB, 256MiB, 1GiB".format(this) ] }`).
 			Advanced(),

@@ -227,7 +227,7 @@ func memoryOf(m map[string]any) int64 { return NewMainConfig(m).Memory() }
 
 func TestProcessMemory(t *testing.T) {
 	require.Zero(t, memoryOf(map[string]any{"output": map[string]any{"drop": nil}}))
-	require.EqualValues(t, (256+1024+256)<<20, memoryOf(map[string]any{"output": map[string]any{"broker": map[string]any{"outputs": []any{
+	require.EqualValues(t, (256+1024+128)<<20, memoryOf(map[string]any{"output": map[string]any{"broker": map[string]any{"outputs": []any{
 		map[string]any{Name: map[string]any{fMemoryLimit: "1GiB"}}, map[string]any{Name: map[string]any{}},
 	}}}}))
 }

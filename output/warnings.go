@@ -115,7 +115,7 @@ func (c MainConfig) Memory() (bytes int64) {
 	return bytes
 }
 
-const memoryAllowance = 256 << 20
+const memoryAllowance = 128 << 20
 
 func defaultIntervalOf(m, streaming map[string]any) time.Duration {
 	name, _ := m[fTier].(string)

@@ -34,12 +34,12 @@ var errLostRace = errors.New("another writer put this version of the Delta log f
 func (c *catchUp) all(ctx context.Context) error {
 	m := c.m
 	c.lag = 1 // until it is known better
-	if !m.loaded {
+	if now := m.now().Round(0); !m.loaded || now.Sub(m.seen).Abs() > stateAge {
 		st, err := m.log.load(ctx)
 		if err != nil {
 			return err
 		}
-		m.st, m.loaded = st, true
+		m.st, m.loaded, m.seen = st, true, now
 	}
 	for range maxRounds {
 		err := c.round(ctx)
@@ -387,8 +387,10 @@ func (c *catchUp) put(ctx context.Context, actions []Action) error {
 	}
 	v := m.st.version + 1
 	key := m.log.key(commitName(v))
+	begun := m.now().Round(0)
 	putErr := m.log.store.PutIfAbsent(ctx, key, data)
 	if putErr == nil {
+		m.seen = begun
 		m.st = m.st.apply(v, actions)
 		c.written++
 		return nil
@@ -405,6 +407,7 @@ func (c *catchUp) put(ctx context.Context, actions []Action) error {
 		return fmt.Errorf("%s: %w", m.log.store.Location(key), err)
 	}
 	m.st = m.st.apply(v, winner)
+	m.seen = begun
 	if bytes.Equal(got, data) {
 		return nil // ours, or word for word the same
 	}

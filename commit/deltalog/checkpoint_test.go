@@ -285,6 +285,11 @@ func TestLogCleanup(t *testing.T) {
 	require.Equal(t, Tidied{Checkpoint: 20, Deleted: 21}, grow(10), "versions 0 to 19, and checkpoint 10")
 	b.requireEqual()
 	require.Equal(t, int64(20), b.catchUp(b.mirror()).Version)
+
+	f := &faultyStore{Store: b.store}
+	m.log.store = f
+	grow(10)
+	require.NotContains(t, strings.Join(f.taken(), "\n"), "list", "the log is listed once a day")
 }
 
 func TestCheckpointNeedsNoOtherWritersFeatures(t *testing.T) {

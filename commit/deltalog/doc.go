@@ -17,9 +17,9 @@
 //     projected: [Status.Held] says why, the mirror stays at its last equal
 //     version, and the next state that can be expressed resumes it.
 //
-// The order of a projection: decide what comes next ([plan], pure); read the
+// The order of a projection: decide what comes next (plan.go, pure); read the
 // manifests of that snapshot, or take the files that the caller has just
-// committed; make the actions (pure); put the version if it is absent. The tail
+// committed; make the actions (projection.go, pure); put the version if it is absent. The tail
 // of the log is remembered between calls, so that an append whose files are
 // known costs one request and no listing.
 //

@@ -16,9 +16,14 @@ import (
 // Where it does not follow from the table's schemas that its files read the same
 // by name as by field id, the files are asked: their footers hold both.
 
+// pathSep joins names to a path; unlike a dot, it stands in no name.
+const pathSep = "\x00"
+
+func dotted(path string) string { return strings.ReplaceAll(path, pathSep, ".") }
+
 // leafColumn is a column of a data file.
 type leafColumn struct {
-	path string // names down from the root, with Parquet's own levels of lists and maps left out
+	path string // names down from the root, joined by pathSep, with Parquet's own levels of lists and maps left out
 	id   int    // field id; -1: none
 	kind columnKind
 }
@@ -40,14 +45,14 @@ func conforms(cols []leafColumn, s *iceberg.Schema) string {
 		switch {
 		case ok && (c.id < 0 || c.id == l.id):
 			if c.kind != l.kind {
-				return fmt.Sprintf("it holds column %s as %s, and the table as %s", c.path, c.kind, l.kind)
+				return fmt.Sprintf("it holds column %s as %s, and the table as %s", dotted(c.path), c.kind, l.kind)
 			}
 		case ok:
-			return fmt.Sprintf("its column %s is another column than the table's", c.path)
+			return fmt.Sprintf("its column %s is another column than the table's", dotted(c.path))
 		case c.id >= 0 && byID[c.id].path != "":
-			return fmt.Sprintf("it holds column %s by the name %s", byID[c.id].path, c.path)
+			return fmt.Sprintf("it holds column %s by the name %s", dotted(byID[c.id].path), dotted(c.path))
 		default:
-			return fmt.Sprintf("it holds column %s, which the table has not any more", c.path)
+			return fmt.Sprintf("it holds column %s, which the table has not any more", dotted(c.path))
 		}
 	}
 	return ""
@@ -70,12 +75,12 @@ func schemaLeaves(s *iceberg.Schema) []schemaLeaf {
 	walk = func(path string, id int, t iceberg.Type) {
 		switch t := t.(type) {
 		case *iceberg.StructType:
-			fields(path+".", t.FieldList)
+			fields(path+pathSep, t.FieldList)
 		case *iceberg.ListType:
-			walk(path+".element", t.ElementID, t.Element)
+			walk(path+pathSep+"element", t.ElementID, t.Element)
 		case *iceberg.MapType:
-			walk(path+".key", t.KeyID, t.KeyType)
-			walk(path+".value", t.ValueID, t.ValueType)
+			walk(path+pathSep+"key", t.KeyID, t.KeyType)
+			walk(path+pathSep+"value", t.ValueID, t.ValueType)
 		default:
 			out = append(out, schemaLeaf{path, id, columnKind(t.String())})
 		}
@@ -100,18 +105,18 @@ func fileColumns(s *schema.Schema) []leafColumn {
 		switch {
 		case (isList || converted == schema.ConvertedTypes.List) && g.NumFields() == 1:
 			if mid, ok := g.Field(0).(*schema.GroupNode); ok && mid.NumFields() == 1 {
-				walk(path+".element", mid.Field(0))
+				walk(path+pathSep+"element", mid.Field(0))
 			} else {
-				walk(path+".element", g.Field(0)) // the old form of two levels
+				walk(path+pathSep+"element", g.Field(0)) // the old form of two levels
 			}
 		case (isMap || converted == schema.ConvertedTypes.Map || converted == schema.ConvertedTypes.MapKeyValue) && g.NumFields() == 1:
 			if mid, ok := g.Field(0).(*schema.GroupNode); ok && mid.NumFields() == 2 {
-				walk(path+".key", mid.Field(0))
-				walk(path+".value", mid.Field(1))
+				walk(path+pathSep+"key", mid.Field(0))
+				walk(path+pathSep+"value", mid.Field(1))
 			}
 		default:
 			for i := range g.NumFields() {
-				walk(path+"."+g.Field(i).Name(), g.Field(i))
+				walk(path+pathSep+g.Field(i).Name(), g.Field(i))
 			}
 		}
 	}
@@ -163,7 +168,7 @@ var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // the columns.
 func needsFooters(s *iceberg.Schema) bool {
 	for _, l := range schemaLeaves(s) {
-		for part := range strings.SplitSeq(l.path, ".") {
+		for part := range strings.SplitSeq(l.path, pathSep) {
 			if !plainName.MatchString(part) {
 				return true
 			}

@@ -40,6 +40,7 @@ type Mirror struct {
 	mu     sync.Mutex
 	loaded bool
 	st     state
+	seen   time.Time // when st was the log's newest state last, wall clock
 	// refused remembers states that were found not to be expressible, so that a
 	// mirror that is held does not read their manifests at each call.
 	refused map[int64]string
@@ -48,7 +49,8 @@ type Mirror struct {
 	schema    *tableSchema
 	schemaErr error
 
-	tidy sync.Mutex // held over Tidy
+	tidy    sync.Mutex // held over Tidy
+	cleaned time.Time  // when Tidy listed the log last
 }
 
 // NewMirror is the mirror whose Delta root is the key root of store. It does no I/O.
@@ -99,6 +101,11 @@ type Appended struct {
 	SnapshotID int64
 	Files      []iceberg.DataFile
 }
+
+// stateAge is how long what is remembered of the log is trusted. It must be far
+// below logRetention: once old versions are removed, a put-if-absent of a version
+// that was there succeeds again, and nobody would ever read it.
+const stateAge = 24 * time.Hour
 
 // maxRounds bounds how often one call starts over after losing a race. Each loss
 // is another projector's progress.

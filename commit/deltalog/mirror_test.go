@@ -688,6 +688,31 @@ func TestEncodedNames(t *testing.T) {
 	require.ErrorContains(t, err, "part-3.parquet")
 }
 
+// A mirror that slept through the cleanup of the log must not write a version
+// anew that was there and is removed.
+func TestSleptThroughLogCleanup(t *testing.T) {
+	b := newBench(t, idSchema(), nil)
+	now := time.Now()
+	m := NewMirror(b.store, testRoot, Options{Now: func() time.Time { return now }})
+	b.append(1)
+	b.catchUp(m)
+	for range 20 {
+		b.append(1)
+	}
+	other := b.mirror()
+	b.catchUp(other)
+	_, err := other.Tidy(t.Context())
+	require.NoError(t, err)
+	for v := range int64(20) {
+		require.NoError(t, b.store.Delete(t.Context(), testRoot+"/_delta_log/"+commitName(v)))
+	}
+	now = now.Add(31 * 24 * time.Hour)
+	b.append(1)
+	b.expire()
+	require.Equal(t, int64(21), b.catchUp(m).Version)
+	b.requireEqual()
+}
+
 func TestErrorsNameTheLog(t *testing.T) {
 	b := newBench(t, idSchema(), nil)
 	b.append(1)

@@ -11,7 +11,8 @@ const (
 
 // guardFeature is a writer feature that no other writer has. A table whose
 // protocol lists it is readable by all, and a lawful writer (and its vacuum)
-// refuses it.
+// refuses it: writer features that a client does not know forbid it to write, and
+// only that (Delta protocol, "Table Features").
 const guardFeature = "managedLakehouseMirror"
 
 // protocolFor is the protocol that a table needs: (1,2), unless a column is a

@@ -20,6 +20,9 @@ const checkpointInterval = 10
 // logRetention is how long versions can be travelled to.
 const logRetention = 30 * 24 * time.Hour
 
+// cleanupEvery is how often a mirror lists its log for what is past its time.
+const cleanupEvery = 24 * time.Hour
+
 // checkpointDue tells whether the state should be checkpointed: where it is at,
 // or has passed, a multiple of the interval since the newest checkpoint.
 func checkpointDue(st state) bool {
@@ -33,8 +36,8 @@ type Tidied struct {
 	Deleted    int   // log objects removed
 }
 
-// Tidy writes a checkpoint, if one is due, and then removes the log objects that
-// are past their time. It reads and writes only what is committed, may run beside
+// Tidy writes a checkpoint, if one is due, and then, once a day, removes the
+// log objects that are past their time. It reads and writes only what is committed, may run beside
 // CatchUp, here and in other processes, and may fail at any point without harm:
 // the next call does what is left.
 func (m *Mirror) Tidy(ctx context.Context) (Tidied, error) {
@@ -57,8 +60,14 @@ func (m *Mirror) Tidy(ctx context.Context) (Tidied, error) {
 		return out, err
 	}
 	out.Checkpoint = st.version
+	if !m.cleaned.IsZero() && m.now().Sub(m.cleaned).Abs() < cleanupEvery {
+		return out, nil
+	}
 	n, err := m.cleanUp(ctx)
 	out.Deleted = n
+	if err == nil {
+		m.cleaned = m.now()
+	}
 	return out, err
 }
 
