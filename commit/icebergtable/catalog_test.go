@@ -138,7 +138,7 @@ func TestNamespacesOfFolders(t *testing.T) {
 			return err
 		}(),
 		func() error {
-			_, err := c.inner.UpdateNamespaceProperties(t.Context(), []string{"a"}, nil, nil)
+			_, err := c.inner.UpdateNamespaceProperties(t.Context(), []string{"a"}, []string{"k"}, iceberg.Properties{"k": "v"})
 			return err
 		}(),
 	} {

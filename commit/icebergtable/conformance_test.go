@@ -27,13 +27,13 @@ func openInner(t *testing.T, url string, cfg Config) catalog.Catalog {
 func TestFilesystemConformance(t *testing.T) {
 	catalogtest.RunCatalogTests(t, catalogtest.Config{NewCatalog: func(t *testing.T) catalog.Catalog {
 		return openInner(t, filepath.Join(t.TempDir(), "lake house é"), Config{})
-	}})
+	}, SupportsNamespaceProperties: true})
 }
 
 func TestFilesystemConformanceInMemory(t *testing.T) {
 	catalogtest.RunCatalogTests(t, catalogtest.Config{NewCatalog: func(t *testing.T) catalog.Catalog {
 		return openInner(t, "mem://"+filepath.Base(t.TempDir())+"-"+filepath.Base(filepath.Dir(t.TempDir())), Config{})
-	}})
+	}, SupportsNamespaceProperties: true})
 }
 
 func TestSQLConformance(t *testing.T) {

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,7 +31,8 @@ const (
 	// slowPut is how long the put of a new version may take before its success alone
 	// is not believed, for the same reason: it may have been sent long before.
 	slowPut = time.Minute
-	// namespaceMarker is what is left of a namespace that holds nothing.
+	// namespaceMarker holds a namespace's properties, as a JSON object, or nothing; it
+	// is what is left of a namespace without tables.
 	namespaceMarker = ".namespace"
 )
 
@@ -445,20 +448,23 @@ func (c *filesystem) CheckNamespaceExists(ctx context.Context, namespace table.I
 	return false, nil
 }
 
-// CreateNamespace implements [catalog.Catalog]. It has nowhere to keep properties.
+// CreateNamespace implements [catalog.Catalog].
 func (c *filesystem) CreateNamespace(ctx context.Context, namespace table.Identifier, props iceberg.Properties) error {
 	if err := CheckNamespace(namespace); err != nil {
 		return err
-	}
-	if len(props) > 0 {
-		return fmt.Errorf("%w: a filesystem catalog keeps no namespace properties", ErrRefused)
 	}
 	exists, err := c.CheckNamespaceExists(ctx, namespace)
 	if err != nil {
 		return err
 	}
 	if !exists {
-		err = c.store.PutIfAbsent(ctx, TableKey(namespace)+"/"+namespaceMarker, nil)
+		var data []byte
+		if len(props) > 0 {
+			if data, err = json.Marshal(props); err != nil {
+				return err
+			}
+		}
+		err = c.store.PutIfAbsent(ctx, TableKey(namespace)+"/"+namespaceMarker, data)
 	}
 	if exists || errors.Is(err, objstore.ErrExists) {
 		return fmt.Errorf("%w: %s", catalog.ErrNamespaceAlreadyExists, shown(namespace))
@@ -487,8 +493,17 @@ func (c *filesystem) DropNamespace(ctx context.Context, namespace table.Identifi
 	return c.store.Delete(ctx, marker)
 }
 
-// LoadNamespaceProperties implements [catalog.Catalog]: only the location is known.
+// LoadNamespaceProperties implements [catalog.Catalog]: what was set, and the location.
 func (c *filesystem) LoadNamespaceProperties(ctx context.Context, namespace table.Identifier) (iceberg.Properties, error) {
+	props, err := c.namespaceProperties(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	props["location"] = c.store.Location(TableKey(namespace))
+	return props, nil
+}
+
+func (c *filesystem) namespaceProperties(ctx context.Context, namespace table.Identifier) (iceberg.Properties, error) {
 	ok, err := c.CheckNamespaceExists(ctx, namespace)
 	if err != nil {
 		return nil, err
@@ -496,12 +511,54 @@ func (c *filesystem) LoadNamespaceProperties(ctx context.Context, namespace tabl
 	if !ok {
 		return nil, noSuchNamespace(namespace)
 	}
-	return iceberg.Properties{"location": c.store.Location(TableKey(namespace))}, nil
+	props := iceberg.Properties{}
+	key := TableKey(namespace) + "/" + namespaceMarker
+	data, err := c.store.Get(ctx, key)
+	if errors.Is(err, objstore.ErrNotFound) || (err == nil && len(data) == 0) {
+		return props, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(data, &props); err != nil {
+		return nil, fmt.Errorf("namespace %s: its properties in %s cannot be read: %w", shown(namespace), key, err)
+	}
+	return props, nil
 }
 
-// UpdateNamespaceProperties implements [catalog.Catalog]; it is not supported.
-func (c *filesystem) UpdateNamespaceProperties(context.Context, table.Identifier, []string, iceberg.Properties) (catalog.PropertiesUpdateSummary, error) {
-	return catalog.PropertiesUpdateSummary{}, fmt.Errorf("%w: a filesystem catalog keeps no namespace properties", ErrRefused)
+// UpdateNamespaceProperties implements [catalog.Catalog]. Of two updates at once the
+// later one stands: nothing of ours depends on these properties.
+func (c *filesystem) UpdateNamespaceProperties(ctx context.Context, namespace table.Identifier, removals []string, updates iceberg.Properties) (catalog.PropertiesUpdateSummary, error) {
+	var summary catalog.PropertiesUpdateSummary
+	for _, key := range removals {
+		if _, ok := updates[key]; ok {
+			return summary, fmt.Errorf("%w: namespace property %s is to be both set and removed", ErrRefused, key)
+		}
+	}
+	props, err := c.namespaceProperties(ctx, namespace)
+	if err != nil {
+		return summary, err
+	}
+	for _, key := range removals {
+		if _, ok := props[key]; ok {
+			summary.Removed = append(summary.Removed, key)
+			delete(props, key)
+		} else {
+			summary.Missing = append(summary.Missing, key)
+		}
+	}
+	for key, value := range updates {
+		if old, ok := props[key]; !ok || old != value {
+			summary.Updated = append(summary.Updated, key)
+		}
+		props[key] = value
+	}
+	slices.Sort(summary.Updated)
+	data, err := json.Marshal(props)
+	if err != nil {
+		return summary, err
+	}
+	return summary, c.store.Put(ctx, TableKey(namespace)+"/"+namespaceMarker, data)
 }
 
 // DropTable implements [catalog.Catalog]; it is not supported: in this catalog a
