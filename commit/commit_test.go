@@ -307,6 +307,30 @@ func TestPartitionsOverManyDays(t *testing.T) {
 	})
 }
 
+func TestMappedNamesAreFixedAtCreation(t *testing.T) {
+	catalogs(t, func(t *testing.T, cfg Config) {
+		w := openWarehouse(t, cfg)
+		spaced := arrow.NewSchema([]arrow.Field{nullable("two words", arrow.PrimitiveTypes.Int64)}, nil)
+		tbl, err := w.OpenTable(t.Context(), []string{"ns", "mapped"}, TableOptions{MapColumnNames: true})
+		require.NoError(t, err)
+		require.EqualValues(t, 0, put(t, tbl, rows(t, spaced, `{"two words":1}`)).DeltaVersion)
+		// Whoever opens it later writes on, whatever its own setting.
+		again, err := openWarehouse(t, cfg).OpenTable(t.Context(), []string{"ns", "mapped"}, TableOptions{})
+		require.NoError(t, err)
+		wider := arrow.NewSchema(append(spaced.Fields(), nullable("x=y", arrow.PrimitiveTypes.Int64)), nil)
+		require.EqualValues(t, 1, put(t, again, rows(t, wider, `{"two words":2,"x=y":3}`)).DeltaVersion)
+		equalSides(t, w, again, 2)
+
+		plain, err := w.OpenTable(t.Context(), []string{"ns", "plain"}, TableOptions{})
+		require.NoError(t, err)
+		put(t, plain, rows(t, flat, `{"id":1}`))
+		_, err = openWarehouse(t, cfg).OpenTable(t.Context(), []string{"ns", "plain"}, TableOptions{MapColumnNames: true})
+		var refused *RefusedError
+		require.ErrorAs(t, err, &refused)
+		require.ErrorContains(t, err, "column_names: map is fixed when a table is made")
+	})
+}
+
 func TestAbortLeavesNothing(t *testing.T) {
 	catalogs(t, func(t *testing.T, cfg Config) {
 		w := openWarehouse(t, cfg)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +25,9 @@ type TableOptions struct {
 	// PartitionBy is the partition specification; empty is none. An existing
 	// table's must be the same where it is set.
 	PartitionBy []PartitionField
+	// MapColumnNames keeps names that Delta cannot hold by itself, by column mapping.
+	// It is fixed when a table is made: one that exists without it is refused.
+	MapColumnNames bool
 }
 
 // Table is one table of a warehouse, in both formats. It is safe for concurrent
@@ -64,6 +68,9 @@ func (t *Table) open(ctx context.Context) error {
 	if cur != nil {
 		if err := checkPartition(t.opts.PartitionBy, cur.Schema(), cur.Spec()); err != nil {
 			return &RefusedError{Table: t.ident, Err: err}
+		}
+		if t.opts.MapColumnNames && t.w.cfg.Delta && cur.Properties()[deltalog.ColumnNamesProperty] != deltalog.ColumnNamesMapped {
+			return &RefusedError{Table: t.ident, Err: errors.New("column_names: map is fixed when a table is made, and this one was made without it; set normalize or reject, or write to another table")}
 		}
 		if err := t.adopt(cur); err != nil {
 			return err
@@ -168,7 +175,7 @@ func (t *Table) create(ctx context.Context, want *arrow.Schema) error {
 		return &RefusedError{Table: t.ident, Err: err}
 	}
 	cur, err := t.w.catalog.CreateTable(ctx, t.ident, schema, icebergtable.CreateOptions{
-		PartitionSpec: spec, Properties: iceberg.Properties(t.opts.Properties),
+		PartitionSpec: spec, Properties: t.properties(),
 	})
 	if errors.Is(err, catalog.ErrTableAlreadyExists) {
 		if cur, err = t.load(ctx); err == nil && cur == nil {
@@ -182,6 +189,16 @@ func (t *Table) create(ctx context.Context, want *arrow.Schema) error {
 		return fmt.Errorf("creating table %s: %w", t, err)
 	}
 	return t.adopt(cur)
+}
+
+// properties are a new table's.
+func (t *Table) properties() iceberg.Properties {
+	out := iceberg.Properties{}
+	maps.Copy(out, t.opts.Properties)
+	if t.opts.MapColumnNames {
+		out[deltalog.ColumnNamesProperty] = deltalog.ColumnNamesMapped
+	}
+	return out
 }
 
 // project brings the Delta table up to t.cur. known are the files of a snapshot

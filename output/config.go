@@ -263,8 +263,11 @@ func (c *config) parseConversion(conf *service.ParsedConfig) error {
 	if err != nil {
 		return err
 	}
-	if names == "reject" {
+	switch names {
+	case "reject":
 		o.ColumnNames = arrowconv.RejectNames
+	case "map":
+		o.ColumnNames = arrowconv.MapNames
 	}
 	// A Delta table that widens a column locks older readers out.
 	o.Widen = !c.delta

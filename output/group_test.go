@@ -75,12 +75,16 @@ func TestATrickleIsCommittedByTheInterval(t *testing.T) {
 		}
 		wg.Wait()
 		require.Equal(t, from(0, 120), w.table("ns.a").ids())
-		c := w.table("ns.a").commits()
-		require.InDelta(t, 11, len(c), 1)
-		for _, c := range c[1 : len(c)-1] {
-			require.Equal(t, "interval", c.trigger)
-			require.InDelta(t, 12, len(c.ids), 1)
+		// The first few gaps may be taken for those of a source that waits for acks.
+		byReason := map[string]int{}
+		for _, c := range w.table("ns.a").commits() {
+			byReason[c.trigger]++
+			if c.trigger == "interval" {
+				require.InDelta(t, 12, len(c.ids), 1)
+			}
 		}
+		require.LessOrEqual(t, byReason["idle"], firstProbe+2)
+		require.GreaterOrEqual(t, byReason["interval"], 8)
 	})
 }
 
@@ -416,6 +420,31 @@ func TestRecordsFollowTheBackpressureProfile(t *testing.T) {
 		run(3*time.Second, 5_000, backpressure.Moderate)
 		run(time.Second, 10_000, backpressure.Normal)
 		require.Equal(t, from(0, next), w.table("ns.a").ids())
+	})
+}
+
+func TestACommitWaitsForTheRecordsThatAreBeingWritten(t *testing.T) {
+	w := newFakeWarehouse()
+	bubble(t, w, func(c *groupConfig) { c.Trigger.RowLimit = 20_000 }, func(t *testing.T, g *group) {
+		require.Empty(t, g.write(t.Context(), []routed{into("a", idRows(0, 1))}))
+		w.writeTakes = func() time.Duration { return 5 * time.Second }
+		require.Empty(t, g.write(t.Context(), []routed{into("a", idRows(1, 20_000))}))
+		require.Equal(t, from(0, 20_001), w.table("ns.a").ids())
+	})
+}
+
+func TestAWriteCancelledWhileItsCommitIsPreparedIsLeftOut(t *testing.T) {
+	w := newFakeWarehouse()
+	bubble(t, w, nil, func(t *testing.T, g *group) {
+		require.Empty(t, g.write(t.Context(), []routed{into("a", idRows(0, 1))}))
+		w.writeTakes = func() time.Duration { return 5 * time.Second }
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+		defer cancel()
+		var wg sync.WaitGroup
+		wg.Go(func() { require.Len(t, g.write(ctx, []routed{into("a", idRows(100, 10))}), 10) })
+		wg.Go(func() { require.Empty(t, g.write(t.Context(), []routed{into("a", idRows(1, 10))})) })
+		wg.Wait()
+		require.Equal(t, from(0, 11), w.table("ns.a").ids())
 	})
 }
 

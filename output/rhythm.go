@@ -15,9 +15,9 @@ import (
 //
 // A trickle whose period is just above the floor looks the same: each message is
 // committed by idleness, and the next one follows the ack by chance. So now and
-// then (after 4 ignored gaps in a row, then 8, 16, ...) such a gap is counted as a
-// probe. If the longer wait shows the source arriving without an ack, the rhythm
-// is its own and stays learned; if it again waits for the ack, the probe is undone.
+// then (after 2 ignored gaps in a row, then 4, 8, ...) half a floor more than such a
+// gap is waited. If the source arrives in that time, without an ack, the rhythm is
+// its own, and is learned.
 type rhythm struct {
 	floor   time.Duration // 0: never quiet
 	ceiling time.Duration
@@ -26,15 +26,14 @@ type rhythm struct {
 	lastAck time.Time
 	peak    time.Duration
 
-	ignored   int // gaps in a row that followed an ack
-	nextProbe int
-	probing   bool
-	before    time.Duration // peak to return to when the probe fails
+	ignored   int           // gaps in a row that followed an ack
+	nextProbe int           // so many of them cause a probe
+	probe     time.Duration // what is waited instead of the floor this time; 0: no probe
 }
 
 const (
-	firstProbe = 4
-	rarestTry  = 1 << 16
+	firstProbe  = 2
+	rarestProbe = 1 << 16
 )
 
 func newRhythm(floor, ceiling time.Duration) rhythm {
@@ -52,21 +51,18 @@ func (r *rhythm) arrive(now time.Time) {
 	}
 	gap := now.Sub(r.last)
 	r.peak = decayed(r.peak, gap, r.ceiling)
-	r.before = decayed(r.before, gap, r.ceiling)
 	followsAck := r.lastAck.After(r.last) && now.Sub(r.lastAck) <= r.reaction()
 	switch {
 	case !followsAck:
-		if gap > r.reaction() {
-			r.ignored, r.nextProbe, r.probing = 0, firstProbe, false
-		}
 		r.peak = max(r.peak, gap)
-	case r.probing:
-		r.peak, r.probing = r.before, false
-		r.nextProbe = min(2*r.nextProbe, rarestTry)
+		if gap > r.reaction() {
+			r.ignored, r.nextProbe, r.probe = 0, firstProbe, 0
+		}
+	case r.probe > 0: // it waited for us once more
+		r.ignored, r.nextProbe, r.probe = 0, min(2*r.nextProbe, rarestProbe), 0
 	default:
 		if r.ignored++; r.ignored >= r.nextProbe {
-			r.ignored, r.probing = 0, true
-			r.before, r.peak = r.peak, max(r.peak, gap)
+			r.probe = gap + r.floor/2
 		}
 	}
 	r.last = now
@@ -81,7 +77,7 @@ func (r *rhythm) quietAt() (time.Time, bool) {
 	if r.floor <= 0 || r.last.IsZero() {
 		return time.Time{}, false
 	}
-	at := r.last.Add(min(max(r.floor, 3*r.peak), r.ceiling))
+	at := r.last.Add(min(max(r.floor, 3*r.peak, r.probe), r.ceiling))
 	if react := r.lastAck.Add(r.reaction()); r.lastAck.After(r.last) && react.After(at) {
 		at = react
 	}

@@ -222,6 +222,7 @@ func fields() []*service.ConfigField {
 		service.NewStringAnnotatedEnumField(fColumnNames, map[string]string{
 			"normalize": "Each character that Delta cannot hold becomes `_`; rows whose names then collide are refused.",
 			"reject":    "The row is refused.",
+			"map":       "The name is kept, by Delta's column mapping, which older readers lack. Fixed when a table is made; empty names and control characters are refused.",
 		}).Description("What becomes of a field whose name a Delta column cannot have: one that is empty or holds a space, a control character or one of `,;{}()=`.").Default("normalize").
 			LintRule(enumLint("column_names", namePolicies)).Advanced(),
 		service.NewStringMapField(fTableProperties).
@@ -269,7 +270,7 @@ var (
 	conflictPolicies  = []string{"reject", "string"}
 	numberPolicies    = []string{"exact", "double"}
 	precisionPolicies = []string{"reject", "truncate"}
-	namePolicies      = []string{"normalize", "reject"}
+	namePolicies      = []string{"normalize", "reject", "map"}
 	codecs            = []string{"zstd", "snappy", "gzip", "none"}
 )
 

@@ -150,6 +150,22 @@ func TestIntervalCountsFromTheOldestPendingRow(t *testing.T) {
 	})
 }
 
+func TestARowThatWasAdmittedEarlierCountsFromThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlay(t, streamingConfig())
+		slow := p.start(1)
+		admitted := time.Now()
+		time.Sleep(20 * time.Second) // its conversion takes that long
+		p.write("a", 1)
+		time.Sleep(time.Second)
+		p.append(slow, p.lane("a"), p.lane("a").open, 1, 1, admitted)
+		p.enter(slow, waiting)
+		took, what := p.untilDecision()
+		require.Equal(t, 39*time.Second, took)
+		require.Equal(t, []string{"a interval"}, what)
+	})
+}
+
 // lastSealed finds the epoch of a table that is being committed.
 func (p *play) lastSealed(table string) *pending {
 	for w := range p.writes {

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"runtime"
 
+	"github.com/managed-lakehouse/managed-lakehouse/arrowconv"
 	"github.com/managed-lakehouse/managed-lakehouse/commit"
 	"github.com/managed-lakehouse/managed-lakehouse/commit/datafile"
 	"github.com/managed-lakehouse/managed-lakehouse/commit/icebergtable"
@@ -32,5 +33,5 @@ func (c *config) commitConfig(log *slog.Logger) commit.Config {
 }
 
 func (c *config) tableOptions() commit.TableOptions {
-	return commit.TableOptions{Properties: c.properties}
+	return commit.TableOptions{Properties: c.properties, MapColumnNames: c.convert.ColumnNames == arrowconv.MapNames}
 }

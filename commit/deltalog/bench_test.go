@@ -19,7 +19,7 @@ func BenchmarkConvertAndProject(b *testing.B) {
 			s := iceberg.NewSchema(0, fields...)
 			b.ReportAllocs()
 			for b.Loop() {
-				schema, err := convertSchema(s)
+				schema, err := convertSchema(s, false)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -248,7 +248,7 @@ func schemaConflict(meta table.Metadata, schema *tableSchema) string {
 		if s.ID == schema.iceberg.ID {
 			continue
 		}
-		other, err := convertSchema(s)
+		other, err := convertSchema(s, schema.Mapped)
 		if err != nil {
 			return fmt.Sprintf("an earlier schema of the table cannot be compared: %v", err)
 		}
@@ -347,13 +347,22 @@ func (c *catchUp) appended(snap table.Snapshot) (changes, bool) {
 	return changes{}, false
 }
 
+// mapped tells whether the table's columns are mapped: as it was made with, and
+// for ever after, since Delta cannot take a mapping back.
+func (c *catchUp) mapped() bool {
+	if md := c.m.st.metaData; md != nil && md.Configuration[mappingMode] == "name" {
+		return true
+	}
+	return c.meta.Properties()[ColumnNamesProperty] == ColumnNamesMapped
+}
+
 // convert is the Delta form of a schema. One that Delta cannot hold is a
 // [heldError].
 func (c *catchUp) convert(s *iceberg.Schema) (*tableSchema, error) {
 	m := c.m
 	if m.schemaFor != s {
 		m.schemaFor = s
-		m.schema, m.schemaErr = convertSchema(s)
+		m.schema, m.schemaErr = convertSchema(s, c.mapped())
 	}
 	var bad *SchemaError
 	if errors.As(m.schemaErr, &bad) {

@@ -11,6 +11,14 @@ import (
 	"github.com/apache/iceberg-go/table"
 )
 
+// ColumnNamesProperty is the property of an Iceberg table that says, from its creation
+// on, whether names that Delta cannot hold by itself are kept by column mapping
+// ([ColumnNamesMapped]).
+const (
+	ColumnNamesProperty = "managed-lakehouse.column-names"
+	ColumnNamesMapped   = "map"
+)
+
 // Options are a mirror's settings; the zero value is good.
 type Options struct {
 	// EngineInfo names the writer in commitInfo. All projectors of one table

@@ -2,6 +2,7 @@ package deltalog
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -165,7 +166,7 @@ func describe(info *CommitInfo, operation string, added, removed []file) {
 func version(prev state, snap snapshot, info CommitInfo, added, removed []file, dataChange bool, opts projectOptions) []Action {
 	out := make([]Action, 0, 4+len(added)+len(removed))
 	out = append(out, Action{CommitInfo: &info})
-	proto := protocolFor(prev.protocol, snap.Schema.TimestampNtz, opts.Guard)
+	proto := protocolFor(prev.protocol, snap.Schema.TimestampNtz, snap.Schema.Mapped, opts.Guard)
 	if prev.protocol == nil || !proto.equal(*prev.protocol) {
 		out = append(out, Action{Protocol: &proto})
 	}
@@ -197,6 +198,7 @@ func metaDataFor(prev *MetaData, snap snapshot) MetaData {
 	if prev != nil {
 		md := *prev
 		md.SchemaString = snap.Schema.JSON
+		md.Configuration = withMapping(md.Configuration, snap.Schema)
 		return md
 	}
 	return MetaData{
@@ -205,9 +207,27 @@ func metaDataFor(prev *MetaData, snap snapshot) MetaData {
 		Format:           Format{Provider: "parquet", Options: map[string]string{}},
 		SchemaString:     snap.Schema.JSON,
 		PartitionColumns: []string{},
-		Configuration:    map[string]string{},
+		Configuration:    withMapping(nil, snap.Schema),
 		CreatedTime:      ptr(snap.Timestamp),
 	}
+}
+
+// Table properties of column mapping (Delta protocol, "Column Mapping").
+const (
+	mappingMode  = "delta.columnMapping.mode"
+	mappingMaxID = "delta.columnMapping.maxColumnId"
+)
+
+// withMapping is a configuration with what column mapping asks of it.
+func withMapping(prev map[string]string, schema *tableSchema) map[string]string {
+	out := maps.Clone(prev)
+	if out == nil {
+		out = map[string]string{}
+	}
+	if schema.Mapped {
+		out[mappingMode], out[mappingMaxID] = "name", strconv.Itoa(schema.MaxID)
+	}
+	return out
 }
 
 // appID is the txn appId of an Iceberg table.

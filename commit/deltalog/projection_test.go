@@ -23,7 +23,7 @@ func text(t *testing.T, actions []Action) string {
 
 func testView(t *testing.T, op string) snapshot {
 	t.Helper()
-	schema, err := convertSchema(iceberg.NewSchema(0, field(1, "id", prim.Int64)))
+	schema, err := convertSchema(iceberg.NewSchema(0, field(1, "id", prim.Int64)), false)
 	require.NoError(t, err)
 	return snapshot{TableUUID: uuid.MustParse(testUUID), ID: 9007199254740993, Sequence: 3, Timestamp: 1714564800123, Operation: op, Schema: schema}
 }

@@ -7,6 +7,7 @@ const (
 	featureAppendOnly  = "appendOnly"
 	featureInvariants  = "invariants"
 	featureTimestampNz = "timestampNtz"
+	featureMapping     = "columnMapping"
 )
 
 // guardFeature is a writer feature that no other writer has. A table whose
@@ -16,17 +17,21 @@ const (
 const guardFeature = "managedLakehouseMirror"
 
 // protocolFor is the protocol that a table needs: (1,2), unless a column is a
-// timestamp without zone, which is a feature of readers, or the mirror is
-// guarded, which is a feature of writers only. Nothing that prev lists is taken
+// timestamp without zone or names are mapped, which are features of readers, or the
+// mirror is guarded, which is a feature of writers only. Nothing that prev lists is taken
 // back: older versions of the table may stand on it.
 //
 // appendOnly and invariants are what writer version 2 implies and what version 7
 // must therefore list (Delta protocol, "Table Features").
-func protocolFor(prev *Protocol, timestampNtz, guard bool) Protocol {
+func protocolFor(prev *Protocol, timestampNtz, mapped, guard bool) Protocol {
 	var readers, writers []string
 	if timestampNtz {
 		readers = append(readers, featureTimestampNz)
 		writers = append(writers, featureTimestampNz)
+	}
+	if mapped {
+		readers = append(readers, featureMapping)
+		writers = append(writers, featureMapping)
 	}
 	if guard {
 		writers = append(writers, guardFeature)
@@ -65,7 +70,7 @@ func (p *Protocol) unsupported() string {
 	}
 	for _, f := range append(slices.Clone(p.ReaderFeatures), p.WriterFeatures...) {
 		switch f {
-		case featureAppendOnly, featureInvariants, featureTimestampNz, guardFeature:
+		case featureAppendOnly, featureInvariants, featureTimestampNz, featureMapping, guardFeature:
 		default:
 			return f
 		}

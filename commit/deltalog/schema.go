@@ -28,6 +28,11 @@ type (
 		// The Iceberg field id. Delta gives it no meaning; the mirror reads it to tell
 		// a renamed or replaced column from one that stayed.
 		FieldID *int `json:"iceberg.fieldId,omitempty"`
+		// Set under column mapping only (Delta protocol, "Column Mapping"). The name in
+		// the data files is Iceberg's own, so the mapping maps each name to itself: what
+		// it brings is that names may hold what Delta otherwise forbids.
+		MappingID    *int   `json:"delta.columnMapping.id,omitempty"`
+		PhysicalName string `json:"delta.columnMapping.physicalName,omitempty"`
 	}
 	deltaArray struct {
 		Type         string `json:"type"` // array
@@ -46,6 +51,8 @@ type (
 type tableSchema struct {
 	JSON         string
 	TimestampNtz bool // some column is a timestamp without zone
+	Mapped       bool // under column mapping
+	MaxID        int  // highest field id
 	root         deltaStruct
 	stats        []statNode
 	iceberg      *iceberg.Schema
@@ -62,14 +69,14 @@ func (e *SchemaError) Error() string { return fmt.Sprintf("column %s: %s", e.Pat
 // CheckSchema tells whether a Delta table without column mapping can hold the
 // schema. The error is a [*SchemaError].
 func CheckSchema(s *iceberg.Schema) error {
-	_, err := convertSchema(s)
+	_, err := convertSchema(s, false)
 	return err
 }
 
 // convertSchema is the Delta form of an Iceberg schema: same order, same names.
 // The error is a [*SchemaError].
-func convertSchema(s *iceberg.Schema) (*tableSchema, error) {
-	c := &schemaConverter{}
+func convertSchema(s *iceberg.Schema, mapped bool) (*tableSchema, error) {
+	c := &schemaConverter{mapped: mapped}
 	fields, err := c.fields(nil, s.Fields(), true)
 	if err != nil {
 		return nil, err
@@ -79,10 +86,10 @@ func convertSchema(s *iceberg.Schema) (*tableSchema, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tableSchema{JSON: text, TimestampNtz: c.ntz, root: root, stats: statsPlan(s), iceberg: s}, nil
+	return &tableSchema{JSON: text, TimestampNtz: c.ntz, Mapped: mapped, MaxID: s.HighestFieldID(), root: root, stats: statsPlan(s), iceberg: s}, nil
 }
 
-type schemaConverter struct{ ntz bool }
+type schemaConverter struct{ mapped, ntz bool }
 
 // fields converts the fields of one struct. present says that the struct itself
 // is never NULL: only then may a required field be declared as not nullable. In
@@ -93,7 +100,7 @@ func (c *schemaConverter) fields(path []string, in []iceberg.NestedField, presen
 	seen := make(map[string]string, len(in))
 	for _, f := range in {
 		at := append(path[:len(path):len(path)], f.Name)
-		if err := checkName(at, f.Name); err != nil {
+		if err := checkName(at, f.Name, c.mapped); err != nil {
 			return nil, err
 		}
 		low := strings.ToLower(f.Name)
@@ -109,18 +116,25 @@ func (c *schemaConverter) fields(path []string, in []iceberg.NestedField, presen
 			return nil, err
 		}
 		id := f.ID
-		out = append(out, deltaField{Name: f.Name, Type: typ, Nullable: !f.Required || !present, Metadata: fieldMetadata{Comment: f.Doc, FieldID: &id}})
+		md := fieldMetadata{Comment: f.Doc, FieldID: &id}
+		if c.mapped {
+			md.MappingID, md.PhysicalName = &id, f.Name
+		}
+		out = append(out, deltaField{Name: f.Name, Type: typ, Nullable: !f.Required || !present, Metadata: md})
 	}
 	return out, nil
 }
 
-// checkName refuses what a Delta table without column mapping cannot hold.
-func checkName(path []string, name string) error {
+// checkName refuses what a Delta table cannot hold, without column mapping or with it.
+func checkName(path []string, name string, mapped bool) error {
 	if name == "" {
 		return &SchemaError{strings.Join(path, "."), "has an empty name"}
 	}
 	for _, r := range name {
-		if strings.ContainsRune(" ,;{}()\n\t=", r) || unicode.IsControl(r) {
+		if mapped && unicode.IsControl(r) {
+			return &SchemaError{strings.Join(path, "."), fmt.Sprintf("has %q in its name, which Delta never holds", r)}
+		}
+		if !mapped && (unicode.IsControl(r) || strings.ContainsRune(" ,;{}()=", r)) {
 			return &SchemaError{strings.Join(path, "."), fmt.Sprintf("has %q in its name, which Delta holds only with column mapping", r)}
 		}
 	}

@@ -33,7 +33,7 @@ func TestSchemaGolden(t *testing.T) {
 		field(15, "l", &iceberg.ListType{ElementID: 16, Element: prim.Int64, ElementRequired: true}),
 		field(17, "ls", &iceberg.ListType{ElementID: 18, Element: structOf(required(field(19, "z", prim.Bool)))}),
 		field(20, "m", &iceberg.MapType{KeyID: 21, KeyType: prim.String, ValueID: 22, ValueType: prim.Float64}),
-	))
+	), false)
 	require.NoError(t, err)
 	require.False(t, got.TimestampNtz)
 	require.Equal(t, `{"type":"struct","fields":[`+
@@ -59,8 +59,26 @@ func TestSchemaGolden(t *testing.T) {
 	require.Equal(t, got.root, back)
 }
 
+// Under column mapping each name is mapped to itself, at every level.
+func TestSchemaMapped(t *testing.T) {
+	s := iceberg.NewSchema(1, field(1, "two words", prim.Int64), field(2, "o", structOf(field(3, "x=y", prim.String))))
+	got, err := convertSchema(s, true)
+	require.NoError(t, err)
+	require.Equal(t, `{"type":"struct","fields":[`+
+		`{"name":"two words","type":"long","nullable":true,"metadata":{"iceberg.fieldId":1,"delta.columnMapping.id":1,"delta.columnMapping.physicalName":"two words"}},`+
+		`{"name":"o","type":{"type":"struct","fields":[{"name":"x=y","type":"string","nullable":true,"metadata":{"iceberg.fieldId":3,"delta.columnMapping.id":3,"delta.columnMapping.physicalName":"x=y"}}]},`+
+		`"nullable":true,"metadata":{"iceberg.fieldId":2,"delta.columnMapping.id":2,"delta.columnMapping.physicalName":"o"}}]}`, got.JSON)
+	require.Equal(t, map[string]string{"a": "b", mappingMode: "name", mappingMaxID: "3"}, withMapping(map[string]string{"a": "b"}, got))
+	p := protocolFor(nil, got.TimestampNtz, got.Mapped, false)
+	require.Equal(t, Protocol{MinReaderVersion: 3, MinWriterVersion: 7, ReaderFeatures: []string{featureMapping},
+		WriterFeatures: []string{featureAppendOnly, featureMapping, featureInvariants}}, p)
+	require.Empty(t, p.unsupported())
+	_, err = convertSchema(iceberg.NewSchema(1, field(1, "a\nb", prim.Int64)), true)
+	require.ErrorContains(t, err, "which Delta never holds")
+}
+
 func TestSchemaTimestampNtz(t *testing.T) {
-	got, err := convertSchema(iceberg.NewSchema(0, field(1, "l", &iceberg.ListType{ElementID: 2, Element: structOf(field(3, "at", prim.Timestamp))})))
+	got, err := convertSchema(iceberg.NewSchema(0, field(1, "l", &iceberg.ListType{ElementID: 2, Element: structOf(field(3, "at", prim.Timestamp))})), false)
 	require.NoError(t, err)
 	require.True(t, got.TimestampNtz)
 	require.Contains(t, got.JSON, `"timestamp_ntz"`)
@@ -122,9 +140,9 @@ func TestEvolves(t *testing.T) {
 		"another kind":     {with(1, field(2, "s", prim.String)), "the type of column s was changed from struct to string"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			old, err := convertSchema(iceberg.NewSchema(0, base...))
+			old, err := convertSchema(iceberg.NewSchema(0, base...), false)
 			require.NoError(t, err)
-			next, err := convertSchema(iceberg.NewSchema(1, c.next...))
+			next, err := convertSchema(iceberg.NewSchema(1, c.next...), false)
 			require.NoError(t, err)
 			require.Equal(t, c.want, evolves(old.root, next.root))
 			// Read back from a log it is judged the same.
