@@ -312,6 +312,9 @@ func (d *Draft) attempt(ctx context.Context, base *table.Table, summary iceberg.
 	if err := sameColumns(d.schema, schema); err != nil {
 		return nil, nil, err
 	}
+	if was, spec := d.base.Spec(), base.Spec(); was.ID() != spec.ID() {
+		return nil, nil, fmt.Errorf("%w: it is partitioned by specification %d now, the files were written for %d", ErrSchemaChanged, spec.ID(), was.ID())
+	}
 	added := make([]iceberg.DataFile, len(d.files))
 	for i, f := range d.files {
 		df, err := f.DataFile(d.t.w.store.Location(f.Key), d.schema, base.Spec(), base.Properties(), base.Metadata().Version())

@@ -181,6 +181,11 @@ func (t *Table) create(ctx context.Context, want *arrow.Schema) error {
 		if cur, err = t.load(ctx); err == nil && cur == nil {
 			err = errors.New("the table came and went while it was made")
 		}
+		if err == nil {
+			if err := checkPartition(t.opts.PartitionBy, cur.Schema(), cur.Spec()); err != nil {
+				return &RefusedError{Table: t.ident, Err: err}
+			}
+		}
 	}
 	if icebergtable.IsDefiniteRefusal(err) {
 		return &RefusedError{Table: t.ident, Err: err}

@@ -12,6 +12,7 @@ import (
 	"github.com/redpanda-data/benthos/v4/public/service"
 
 	"github.com/managed-lakehouse/managed-lakehouse/arrowconv"
+	"github.com/managed-lakehouse/managed-lakehouse/commit"
 )
 
 // config is a checked configuration.
@@ -26,6 +27,7 @@ type config struct {
 	convert    arrowconv.Options
 	sql        *sqlConfig // nil: the filesystem catalog
 	properties map[string]string
+	partition  []commit.PartitionField
 	parquet    parquetConfig
 	batching   service.BatchPolicy
 }
@@ -83,6 +85,9 @@ func parseConfig(conf *service.ParsedConfig) (*config, error) {
 	if err = c.parseConversion(conf); err != nil {
 		return nil, err
 	}
+	if err = c.parsePartition(conf); err != nil {
+		return nil, err
+	}
 	if c.properties, err = conf.FieldStringMap(fTableProperties); err != nil {
 		return nil, err
 	}
@@ -107,8 +112,15 @@ func parseConfig(conf *service.ParsedConfig) (*config, error) {
 	if c.batching.Count > 0 && c.batching.Period == "" {
 		c.batching.Period = defaultBatchPeriod
 	}
+	// A count of messages says little where one may be a file of many rows.
+	if c.convert.Format != arrowconv.JSON && c.batching.Count > 0 && c.batching.ByteSize == 0 {
+		c.batching.ByteSize = int(min(batchBytes, max(c.trigger.Budget/8, 1)))
+	}
 	return c, nil
 }
+
+// batchBytes is about how large a batch gets of messages that hold many rows.
+const batchBytes = 16 << 20
 
 func checkWarehouse(w string) error {
 	switch {
@@ -269,10 +281,46 @@ func (c *config) parseConversion(conf *service.ParsedConfig) error {
 	case "map":
 		o.ColumnNames = arrowconv.MapNames
 	}
+	format, err := oneOf(conf, fMessageFormat, fMessageFormat, messageFormats)
+	if err != nil {
+		return err
+	}
+	switch format {
+	case "ndjson":
+		o.Format = arrowconv.NDJSON
+	case "arrow_ipc":
+		o.Format = arrowconv.ArrowIPC
+	case "parquet":
+		o.Format = arrowconv.Parquet
+	}
 	// A Delta table that widens a column locks older readers out.
 	o.Widen = !c.delta
 	if _, err := arrowconv.NewPlan(nil, *o); err != nil {
 		return fmt.Errorf("field %s: %w", fSchema, err)
+	}
+	return nil
+}
+
+// parsePartition reads how tables are partitioned, and holds it against the columns
+// that are declared.
+func (c *config) parsePartition(conf *service.ParsedConfig) error {
+	exprs, err := conf.FieldStringList(fPartitionBy)
+	if err != nil {
+		return err
+	}
+	for i, expr := range exprs {
+		f, err := commit.ParsePartition(expr)
+		if err != nil {
+			return fmt.Errorf("field %s[%d]: %w", fPartitionBy, i, err)
+		}
+		c.partition = append(c.partition, f)
+	}
+	declared, err := arrowconv.NewPlan(nil, c.convert)
+	if err != nil {
+		return fmt.Errorf("field %s: %w", fSchema, err)
+	}
+	if err := commit.CheckPartition(c.partition, declared.Schema()); err != nil {
+		return fmt.Errorf("field %w", err)
 	}
 	return nil
 }

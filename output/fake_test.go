@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
+	"github.com/managed-lakehouse/managed-lakehouse/arrowconv"
 	"github.com/managed-lakehouse/managed-lakehouse/commit"
 )
 
@@ -237,7 +238,7 @@ func (d *fakeDraft) Abort(context.Context) {
 
 // jsonRows are messages made of JSON text.
 func jsonRows(rows ...string) *messages {
-	m := newMessages(len(rows))
+	m := newMessages(len(rows), arrowconv.JSON)
 	for i, r := range rows {
 		m.put(i, []byte(r))
 	}
@@ -246,7 +247,7 @@ func jsonRows(rows ...string) *messages {
 
 // ids are rows with the numbers from first on.
 func idRows(first, n int) *messages {
-	m := newMessages(n)
+	m := newMessages(n, arrowconv.JSON)
 	for i := range n {
 		m.put(i, fmt.Appendf(nil, `{"id":%d}`, first+i))
 	}

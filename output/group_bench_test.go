@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/stretchr/testify/require"
 
+	"github.com/managed-lakehouse/managed-lakehouse/arrowconv"
 	"github.com/managed-lakehouse/managed-lakehouse/commit"
 )
 
@@ -64,7 +65,7 @@ func BenchmarkGroupCommit(b *testing.B) {
 			cfg.Trigger.IdleFloor = 100 * time.Millisecond
 			cfg.Convert.Evolve = true
 			g := newGroup(cfg, &nowhere{})
-			src := newMessages(rows)
+			src := newMessages(rows, arrowconv.JSON)
 			for i := range rows {
 				src.put(i, fmt.Appendf(nil, `{"id":%d,"user_id":%d,"event_type":"page_view","value":%d.25,"info":"some text that is not very long","ts":"2026-01-01T00:00:%02d.123456Z"}`, i, i*7, i, i%60))
 			}

@@ -77,9 +77,10 @@ func TestATrickleIsCommittedByTheInterval(t *testing.T) {
 		require.Equal(t, from(0, 120), w.table("ns.a").ids())
 		// The first few gaps may be taken for those of a source that waits for acks.
 		byReason := map[string]int{}
-		for _, c := range w.table("ns.a").commits() {
+		commits := w.table("ns.a").commits()
+		for i, c := range commits {
 			byReason[c.trigger]++
-			if c.trigger == "interval" {
+			if c.trigger == "interval" && i < len(commits)-1 {
 				require.InDelta(t, 12, len(c.ids), 1)
 			}
 		}

@@ -19,6 +19,7 @@ func lints() string {
 		lintStreaming(),
 		lintCatalog,
 		lintSchema,
+		lintPartition,
 		`root = $lints.flatten().filter(l -> l != "")`,
 	}, "\n")
 }
@@ -131,4 +132,53 @@ map column_lints {
 }
 let lints = $lints.append(if this.schema.type() == "array" {
   this.schema.enumerated().map_each(c -> if c.value.type() == "object" { {"where": "schema[" + c.index.string() + "]", "column": c.value}.apply("column_lints") } else { [] }).flatten()
+} else { [] })`
+
+// lintPartition looks at each element of partition_by, and at the types of those of
+// its columns that the schema declares field by field; types that are spelled out
+// are left to the check at construction.
+const lintPartition = `
+let transforms = {
+  "identity": ["boolean", "int", "long", "float", "double", "decimal", "date", "timestamp", "timestamptz", "string", "binary"],
+  "year": ["date", "timestamp", "timestamptz"],
+  "month": ["date", "timestamp", "timestamptz"],
+  "day": ["date", "timestamp", "timestamptz"],
+  "hour": ["timestamp", "timestamptz"],
+  "bucket": ["int", "long", "decimal", "date", "timestamp", "timestamptz", "string", "binary"],
+  "truncate": ["int", "long", "decimal", "string", "binary"],
+}
+map partition_type {
+  let path = this.path
+  let columns = if this.columns.type() == "array" { this.columns.filter(c -> c.type() == "object") } else { [] }
+  let same = $columns.filter(c -> c.name == $path)
+  let around = $columns.filter(c -> $path.has_prefix(c.name.string() + "."))
+  root = if $same.length() > 0 {
+    ($same.index(0).type | "").string().trim().lowercase().re_replace_all("[(<].*$", "")
+  } else if $around.length() > 0 {
+    let outer = $around.index(0)
+    let kind = ($outer.type | "").string().trim().lowercase().re_replace_all("[(<].*$", "")
+    if ["list", "map"].contains($kind) { $kind } else { {"path": $path.slice($outer.name.length() + 1), "columns": $outer.fields | []}.apply("partition_type") }
+  } else { "" }
+}
+map partition_lint {
+  let where = "field partition_by[" + this.index.string() + "]"
+  let expr = this.expr
+  let call = $expr.re_find_all_submatch("^\\s*([a-z]+)\\s*\\(\\s*(.*?)\\s*\\)\\s*$")
+  let name = if $call.length() > 0 { $call.index(0).index(1) } else { "identity" }
+  let args = if $call.length() > 0 { $call.index(0).index(2).split(",").map_each(a -> a.trim()) } else { [$expr.trim()] }
+  let source = $args.index(-1)
+  let type = {"path": $source, "columns": this.columns}.apply("partition_type")
+  root = match {
+    $call.length() == 0 && ($source == "" || $source.re_match("[(),]")) => "%v: %q is no partition field; it may be a column, or one of identity, year, month, day, hour, bucket(n, …), truncate(w, …) of one".format($where, $expr),
+    !this.transforms.exists($name) => "%v: %q has an unknown transform; it may be one of identity, year, month, day, hour, bucket, truncate".format($where, $expr),
+    ["bucket", "truncate"].contains($name) && ($args.length() != 2 || $source == "" || !$args.index(0).re_match("^[0-9]{1,9}$") || $args.index(0).re_match("^0+$")) => "%v: %q lacks a width; it must be %v(n, column) with a whole number n of at least 1".format($where, $expr, $name),
+    !["bucket", "truncate"].contains($name) && ($args.length() != 1 || $source == "") => "%v: %q is wrong; %v takes one column".format($where, $expr, $name),
+    $type == "struct" => "%v: column %q is a struct; name one of its fields, as in %v.field".format($where, $source, $source),
+    ["list", "map"].contains($type) => "%v: column %q is in a list or map, which has no one value for a row; name another column".format($where, $source),
+    $type != "" && !this.transforms.get($name).contains($type) => "%v: %v cannot be applied to column %q of type %v; it may be %v".format($where, $name, $source, $type, this.transforms.map_each(t -> t.value.contains($type)).filter(t -> t.value).keys().sort().join(", ")),
+    _ => "",
+  }
+}
+let lints = $lints.append(if this.partition_by.type() == "array" {
+  this.partition_by.enumerated().map_each(p -> if p.value.type() == "string" { {"index": p.index, "expr": p.value, "columns": this.schema | [], "transforms": $transforms}.apply("partition_lint") } else { "" })
 } else { [] })`

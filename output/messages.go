@@ -5,17 +5,20 @@ import (
 	"time"
 
 	"github.com/redpanda-data/benthos/v4/public/service"
+
+	"github.com/managed-lakehouse/managed-lakehouse/arrowconv"
 )
 
-// messages are the rows of one table in one write, as they came. They stay held
+// messages are what one write brings for one table, as it came. They stay held
 // until their epoch resolves, so that any of them can be converted again. Payloads
 // are captured once and never changed: a commit may read them after the write
 // that brought them has been cancelled and its batch belongs to others again.
 //
 // messages implements arrowconv.Source.
 type messages struct {
+	format     arrowconv.MessageFormat
 	index      []int    // position in the write's batch
-	raw        [][]byte // JSON payload, or nil where the message is structured
+	raw        [][]byte // payload, or nil where the message is structured
 	structured []any    // nil where no message is structured
 }
 
@@ -55,7 +58,7 @@ func (m *messages) add(i int, msg *service.Message) (int64, error) {
 		return 0, err
 	}
 	m.put(i, b)
-	return heldBytes(int64(len(b))), nil
+	return heldPayload(b, m.format), nil
 }
 
 func (m *messages) put(i int, b []byte) {
@@ -112,6 +115,6 @@ func sizeOf(v any) int64 {
 	}
 }
 
-func newMessages(n int) *messages {
-	return &messages{index: make([]int, 0, n), raw: make([][]byte, 0, n)}
+func newMessages(n int, format arrowconv.MessageFormat) *messages {
+	return &messages{format: format, index: make([]int, 0, n), raw: make([][]byte, 0, n)}
 }

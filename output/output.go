@@ -182,7 +182,7 @@ func (o *Output) WriteBatch(ctx context.Context, batch service.MessageBatch) err
 // route groups the messages of a batch by table.
 func (o *Output) route(g *group, batch service.MessageBatch) ([]routed, []failure) {
 	if o.cfg.ident != nil {
-		p := routed{ident: o.cfg.ident, src: newMessages(len(batch))}
+		p := routed{ident: o.cfg.ident, src: newMessages(len(batch), o.cfg.convert.Format)}
 		var failures []failure
 		for i, msg := range batch {
 			n, err := p.src.add(i, msg)
@@ -227,7 +227,7 @@ func (o *Output) route(g *group, batch service.MessageBatch) ([]routed, []failur
 			}
 			at = len(parts)
 			known[n] = at
-			parts = append(parts, routed{ident: ident, src: newMessages(0)})
+			parts = append(parts, routed{ident: ident, src: newMessages(0, o.cfg.convert.Format)})
 		}
 		size, err := parts[at].src.add(i, msg)
 		if err != nil {

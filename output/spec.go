@@ -38,6 +38,8 @@ const (
 	fNumbers            = "numbers"
 	fTimestampPrecision = "timestamp_precision"
 	fColumnNames        = "column_names"
+	fPartitionBy        = "partition_by"
+	fMessageFormat      = "message_format"
 	fTableProperties    = "table_properties"
 	fParquet            = "parquet"
 	fCompression        = "compression"
@@ -92,6 +94,21 @@ output:
         - mapping: |
             root.row = content().string()
             root.why = @fallback_error
+`).
+		Example("Arrow files into a partitioned table",
+			"Each file is one message: it is committed whole or refused whole. The rows of a commit are written partition by partition.", `
+input:
+  file:
+    paths: [ ./flights/*.arrow ]
+    scanner:
+      to_the_end: {}
+
+output:
+  managed_lakehouse:
+    warehouse: ./lakehouse
+    table: flights
+    message_format: arrow_ipc
+    partition_by: [ "month(departure)", carrier ]
 `).
 		Example("One stream, many tables",
 			"Namespace and table are interpolated; a name that is unfit for a folder is refused by row.", `
@@ -225,6 +242,17 @@ func fields() []*service.ConfigField {
 			"map":       "The name is kept, by Delta's column mapping, which older readers lack. Fixed when a table is made; empty names and control characters are refused.",
 		}).Description("What becomes of a field whose name a Delta column cannot have: one that is empty or holds a space, a control character or one of `,;{}()=`.").Default("normalize").
 			LintRule(enumLint("column_names", namePolicies)).Advanced(),
+		service.NewStringListField(fPartitionBy).
+			Description("How the Iceberg table is partitioned, fixed when a table is made: a list of columns, or of `year`, `month`, `day`, `hour`, `bucket(n, …)` and `truncate(w, …)` of one; dots lead into structs. A table that exists must be partitioned in the same way. The columns must be in the rows of the first commit, or in `schema`. The Delta table is not partitioned, and prunes by statistics. A commit writes a file for each partition that its rows fall into, so choose few of them.").
+			Default([]any{}).
+			Example([]any{"day(ts)"}).Example([]any{"day(order.placed_at)", "country", "bucket(16, user_id)"}).Advanced(),
+		service.NewStringAnnotatedEnumField(fMessageFormat, map[string]string{
+			"json":      "One JSON object: a row.",
+			"ndjson":    "JSON objects, one a line.",
+			"arrow_ipc": "An Arrow IPC stream or file. Columns match by name.",
+			"parquet":   "A Parquet file. Columns match by name.",
+		}).Description("What the payload of a message holds. Where that is many rows, the message is the unit: all its rows are in one commit, and one row that does not fit refuses the message, with an error that names the row, from 0. Rows are what `row_limit` counts, messages are what `batching.count` and `lakehouse_rows_refused` count.").
+			Default("json").LintRule(enumLint("message_format", messageFormats)).Advanced(),
 		service.NewStringMapField(fTableProperties).
 			Description("Properties of tables that are created, by Iceberg's names.").
 			Default(map[string]any{}).Example(map[string]any{"owner": "data-platform"}).Advanced(),
@@ -272,6 +300,7 @@ var (
 	precisionPolicies = []string{"reject", "truncate"}
 	namePolicies      = []string{"normalize", "reject", "map"}
 	codecs            = []string{"zstd", "snappy", "gzip", "none"}
+	messageFormats    = []string{"json", "ndjson", "arrow_ipc", "parquet"}
 )
 
 // enumLint is the lint of a field of choice; it says what the field may hold.

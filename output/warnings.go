@@ -3,12 +3,14 @@ package output
 import (
 	"fmt"
 	"time"
+
+	"github.com/managed-lakehouse/managed-lakehouse/arrowconv"
 )
 
 // warnings are settings that cannot reach their purpose, as far as the output's
 // own config shows. The defaults give none.
 func warnings(c *config) (out []string) {
-	if t := c.trigger; t.Streaming && c.batching.Count > 0 {
+	if t := c.trigger; t.Streaming && c.batching.Count > 0 && c.convert.Format == arrowconv.JSON {
 		room := int64(c.batching.Count) * int64(t.Slots)
 		if room < 2*t.RowLimit {
 			out = append(out, fmt.Sprintf("batching.count x max_in_flight lets %d rows be unacknowledged, fewer than twice the row_limit of %d: commits will be smaller than row_limit, or wait for one another; raise max_in_flight or batching.count", room, t.RowLimit))

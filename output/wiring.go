@@ -33,5 +33,9 @@ func (c *config) commitConfig(log *slog.Logger) commit.Config {
 }
 
 func (c *config) tableOptions() commit.TableOptions {
-	return commit.TableOptions{Properties: c.properties, MapColumnNames: c.convert.ColumnNames == arrowconv.MapNames}
+	return commit.TableOptions{
+		Properties:     c.properties,
+		PartitionBy:    c.partition,
+		MapColumnNames: c.convert.ColumnNames == arrowconv.MapNames,
+	}
 }
