@@ -109,12 +109,13 @@ def show(suite):
 def total(steps, suites):
     passed = failed = skipped = 0
     told = set()
+    skips = {}  # (test, reason) -> suites: most suites skip the same
     for suite in suites:
         passed += len(suite.passed)
         failed += len(suite.failed)
         skipped += len(suite.skipped)
         for name, reason in suite.skipped:
-            print(f"skipped in {suite.name}: {name}: {reason}")
+            skips.setdefault((name, reason), []).append(suite.name)
         for name in suite.failed:
             print(f"failed in {suite.name}: {name}")
             told.add(suite.name)
@@ -122,6 +123,8 @@ def total(steps, suites):
             print(f"failed: {suite.name} ran no test")
             failed += 1
             told.add(suite.name)
+    for (name, reason), where in skips.items():
+        print(f"skipped in {', '.join(where)}: {name}: {reason}")
     for step in steps:
         if step not in told:
             print(f"failed: {step}")

@@ -140,3 +140,25 @@ func (p *Plan) checkDots(s *shape) *refusal {
 	}
 	return nil
 }
+
+// dotClash is a dotted path that two declared fields have, or "".
+func (p *Plan) dotClash() string {
+	if !p.dotted {
+		return ""
+	}
+	seen := paths{}
+	var walk func(f *field, at steps) string
+	walk = func(f *field, at steps) string {
+		for _, c := range f.children {
+			below := at.to(c.Name)
+			if !seen.at(below) {
+				return strings.TrimSuffix(below.path, ".")
+			}
+			if clash := walk(c, below); clash != "" {
+				return clash
+			}
+		}
+		return ""
+	}
+	return walk(p.root, steps{})
+}

@@ -124,6 +124,9 @@ func NewPlan(table *arrow.Schema, opts Options) (*Plan, error) {
 	p := &Plan{opts: opts, renames: &renames{}}
 	p.build(fields, metadata)
 	p.applyDeclared()
+	if clash := p.dotClash(); clash != "" {
+		return nil, fmt.Errorf("schema: two fields have the dotted path %q, by which Iceberg names a struct's field; rename one of them", clash)
+	}
 	if p.leaves > opts.MaxColumns && table == nil {
 		return nil, fmt.Errorf("schema: %d leaf columns declared, at most %d are allowed (max_columns)", p.leaves, opts.MaxColumns)
 	}

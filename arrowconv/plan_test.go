@@ -154,3 +154,12 @@ func TestEarthquakes(t *testing.T) {
 		}
 	}
 }
+
+// Two declared fields of one dotted path are named before any row is read.
+func TestDeclaredDotClash(t *testing.T) {
+	_, err := NewPlan(nil, Options{Evolve: true, Declared: []Column{
+		{Name: "a.b", Type: "long"},
+		{Name: "a", Type: "struct<b: long>"},
+	}})
+	require.ErrorContains(t, err, `two fields have the dotted path "a.b"`)
+}

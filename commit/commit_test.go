@@ -331,6 +331,44 @@ func TestMappedNamesAreFixedAtCreation(t *testing.T) {
 	})
 }
 
+// What makes a table impossible is said when it is opened, before a row is written.
+func TestOpenTableThatCannotBeMade(t *testing.T) {
+	catalogs(t, func(t *testing.T, cfg Config) {
+		w := openWarehouse(t, cfg)
+		put := func(key, data string) { require.NoError(t, w.Store().Put(t.Context(), key, []byte(data))) }
+		put("ns/used/notes.txt", "mine")
+		put("file", "a file where a namespace would be")
+		put("ns/plain", "a file where a table would be")
+		var refused *RefusedError
+		for _, c := range []struct{ ns, name, says string }{
+			{"ns", "used", "already holds notes.txt"}, {"file", "t", "is a file"}, {"ns", "plain", "is a file"},
+		} {
+			_, err := w.OpenTable(t.Context(), []string{c.ns, c.name}, TableOptions{})
+			require.ErrorAs(t, err, &refused, c.name)
+			require.ErrorContains(t, err, c.says)
+		}
+		_, err := w.OpenTable(t.Context(), []string{"ns", "new"}, TableOptions{Properties: map[string]string{"write.data.path": "/x"}})
+		require.ErrorAs(t, err, &refused)
+		require.ErrorContains(t, err, "write.data.path")
+	})
+}
+
+// A newest metadata file that is lost must not be passed over: its rows would be dropped.
+func TestLostNewestMetadata(t *testing.T) {
+	cfg := Config{Store: objstore.Config{URL: filepath.Join(t.TempDir(), "lake")},
+		Catalog: icebergtable.Config{Filesystem: &icebergtable.FilesystemConfig{}}, Delta: true}
+	w := openWarehouse(t, cfg)
+	tbl, err := w.OpenTable(t.Context(), []string{"ns", "t"}, TableOptions{})
+	require.NoError(t, err)
+	put(t, tbl, rows(t, flat, `{"id":1}`))
+	put(t, tbl, rows(t, flat, `{"id":2}`))
+	before := deltaFiles(t, w, tbl)
+	require.NoError(t, os.Remove(filepath.Join(cfg.Store.URL, "ns/t/iceberg/metadata/v3.metadata.json")))
+	_, err = openWarehouse(t, cfg).OpenTable(t.Context(), []string{"ns", "t"}, TableOptions{})
+	require.ErrorContains(t, err, "names version 3, but the newest metadata file")
+	require.Equal(t, before, deltaFiles(t, w, tbl))
+}
+
 func TestAbortLeavesNothing(t *testing.T) {
 	catalogs(t, func(t *testing.T, cfg Config) {
 		w := openWarehouse(t, cfg)

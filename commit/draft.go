@@ -270,6 +270,9 @@ func (d *Draft) commitIceberg(ctx context.Context, info Info, res *Result) ([]de
 			res.Conflicts++
 		case icebergtable.IsDefiniteRefusal(err):
 			return nil, &RefusedError{Table: t.ident, Err: err}
+		case errors.Is(err, errNotSent):
+			res.Retries++
+			t.w.log.Error("a commit cannot be prepared; its rows stay pending, and it is tried again", "table", t.String(), "commit", d.id, "error", err)
 		default:
 			res.Retries++
 			t.w.log.Warn("the outcome of a commit is not known; looking for it in the table", "table", t.String(), "commit", d.id, "error", err)
@@ -299,6 +302,10 @@ func (d *Draft) commitIceberg(ctx context.Context, info Info, res *Result) ([]de
 	}
 }
 
+// errNotSent marks a failure before anything was sent to the catalog, such as a
+// manifest list that cannot be read.
+var errNotSent = errors.New("nothing was sent to the catalog")
+
 // attempt builds and commits one transaction on base.
 func (d *Draft) attempt(ctx context.Context, base *table.Table, summary iceberg.Properties) (*table.Table, []iceberg.DataFile, error) {
 	txn := base.NewTransaction()
@@ -324,7 +331,7 @@ func (d *Draft) attempt(ctx context.Context, base *table.Table, summary iceberg.
 		added[i] = df
 	}
 	if err := txn.AddDataFiles(ctx, added, summary, table.WithoutDuplicateCheck(), table.WithoutAutoNameMapping()); err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("%w: %w", errNotSent, err)
 	}
 	// The loop is ours: the library's own replay would commit these files under a
 	// schema they were not compared with.

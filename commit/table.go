@@ -65,6 +65,11 @@ func (t *Table) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if cur == nil {
+		if cur, err = t.checkNew(ctx); err != nil {
+			return err
+		}
+	}
 	if cur != nil {
 		if err := checkPartition(t.opts.PartitionBy, cur.Schema(), cur.Spec()); err != nil {
 			return &RefusedError{Table: t.ident, Err: err}
@@ -81,6 +86,24 @@ func (t *Table) open(ctx context.Context) error {
 	}
 	t.opened = true
 	return nil
+}
+
+// checkNew makes sure that the table can be made. If it was made meanwhile by
+// somebody else, it is returned.
+func (t *Table) checkNew(ctx context.Context) (*table.Table, error) {
+	occupied := t.w.catalog.CheckNew(ctx, t.ident, t.properties())
+	if occupied == nil {
+		return nil, nil
+	}
+	cur, err := t.load(ctx)
+	switch {
+	case err != nil || cur != nil:
+		return cur, err
+	case icebergtable.IsDefiniteRefusal(occupied):
+		return nil, &RefusedError{Table: t.ident, Err: occupied}
+	default:
+		return nil, fmt.Errorf("table %s: %w", t, occupied)
+	}
 }
 
 // load is the table as the catalog knows it now, or nil.

@@ -77,7 +77,7 @@ func (w *Warehouse) Close(ctx context.Context) error {
 	var errs []error
 	for _, t := range tables {
 		if err := t.settle(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("table %s: Delta is behind Iceberg; its rows are safe there, and the next run brings it up: %w", t, err))
+			errs = append(errs, fmt.Errorf("table %s: Delta is behind Iceberg; its rows are safe there, and the next run brings it up if what hinders it is gone: %w", t, err))
 		}
 	}
 	stop := context.AfterFunc(ctx, w.cancel)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/managed-lakehouse/managed-lakehouse/arrowconv"
 	"github.com/managed-lakehouse/managed-lakehouse/commit"
+	"github.com/managed-lakehouse/managed-lakehouse/commit/icebergtable"
 )
 
 // config is a checked configuration.
@@ -90,6 +91,9 @@ func parseConfig(conf *service.ParsedConfig) (*config, error) {
 	}
 	if c.properties, err = conf.FieldStringMap(fTableProperties); err != nil {
 		return nil, err
+	}
+	if err = icebergtable.CheckProperties(c.properties); err != nil {
+		return nil, fmt.Errorf("field %s: %w", fTableProperties, err)
 	}
 	if err = c.parseParquet(conf); err != nil {
 		return nil, err
@@ -325,6 +329,9 @@ func (c *config) parsePartition(conf *service.ParsedConfig) error {
 	return nil
 }
 
+// topLevel is each codec's highest compression level.
+var topLevel = map[string]int{"zstd": 22, "gzip": 9}
+
 func (c *config) parseParquet(conf *service.ParsedConfig) error {
 	s := conf.Namespace(fParquet)
 	var err error
@@ -333,6 +340,9 @@ func (c *config) parseParquet(conf *service.ParsedConfig) error {
 	}
 	if c.parquet.level, err = s.FieldInt(fCompressionLevel); err != nil {
 		return err
+	}
+	if top := topLevel[c.parquet.compression]; c.parquet.level < 0 || c.parquet.level > top {
+		return fmt.Errorf("field parquet.%s: %d is no level of %s; it must be from 0 to %d", fCompressionLevel, c.parquet.level, c.parquet.compression, top)
 	}
 	c.parquet.rowGroupRows, err = atLeastOne(s, fRowGroupRows)
 	return err

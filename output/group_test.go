@@ -173,6 +173,29 @@ func TestRowsThatAreAllRefusedMakeNoCommit(t *testing.T) {
 	})
 }
 
+// Without a fallback most inputs send a refused row again about once a second. That
+// is not the source's rhythm: the rows that wait are committed when it is quiet.
+func TestARowThatComesAgainAndAgainDoesNotHoldUpTheOthers(t *testing.T) {
+	for _, streaming := range []bool{true, false} {
+		w := newFakeWarehouse()
+		bubble(t, w, func(cfg *groupConfig) { cfg.Trigger.Streaming = streaming }, func(t *testing.T, g *group) {
+			require.Empty(t, g.write(t.Context(), []routed{into("a", idRows(0, 1))}))
+			begin := time.Now()
+			done := make(chan []failure)
+			go func() { done <- g.write(t.Context(), []routed{into("a", jsonRows(`{"id":1}`, `{"id":2}`))}) }()
+			for range 100 {
+				time.Sleep(700 * time.Millisecond)
+				require.Len(t, g.write(t.Context(), []routed{into("a", jsonRows(`{"id":"x"}`))}), 1)
+			}
+			require.Empty(t, <-done)
+			c := w.table("ns.a").commits()
+			require.Len(t, c, 2)
+			require.Equal(t, "idle", c[1].trigger)
+			require.Less(t, c[1].at.Sub(begin), 10*time.Second)
+		})
+	}
+}
+
 func TestTheFirstTypeStandsWhereNoneFitsAll(t *testing.T) {
 	w := newFakeWarehouse()
 	bubble(t, w, nil, func(t *testing.T, g *group) {

@@ -20,6 +20,8 @@ func lints() string {
 		lintCatalog,
 		lintSchema,
 		lintPartition,
+		lintProperties,
+		lintParquet,
 		`root = $lints.flatten().filter(l -> l != "")`,
 	}, "\n")
 }
@@ -152,12 +154,10 @@ map partition_type {
   let columns = if this.columns.type() == "array" { this.columns.filter(c -> c.type() == "object") } else { [] }
   let same = $columns.filter(c -> c.name == $path)
   let around = $columns.filter(c -> $path.has_prefix(c.name.string() + "."))
-  root = if $same.length() > 0 {
-    ($same.index(0).type | "").string().trim().lowercase().re_replace_all("[(<].*$", "")
-  } else if $around.length() > 0 {
-    let outer = $around.index(0)
-    let kind = ($outer.type | "").string().trim().lowercase().re_replace_all("[(<].*$", "")
-    if ["list", "map"].contains($kind) { $kind } else { {"path": $path.slice($outer.name.length() + 1), "columns": $outer.fields | []}.apply("partition_type") }
+  let found = if $same.length() > 0 { $same.index(0) } else if $around.length() > 0 { $around.index(0) } else { {} }
+  let kind = ($found.type | "").string().trim().lowercase().re_replace_all("[(<].*$", "")
+  root = if $same.length() > 0 || ["list", "map"].contains($kind) { $kind } else if $around.length() > 0 {
+    {"path": $path.slice($found.name.length() + 1), "columns": $found.fields | []}.apply("partition_type")
   } else { "" }
 }
 map partition_lint {
@@ -182,3 +182,24 @@ map partition_lint {
 let lints = $lints.append(if this.partition_by.type() == "array" {
   this.partition_by.enumerated().map_each(p -> if p.value.type() == "string" { {"index": p.index, "expr": p.value, "columns": this.schema | [], "transforms": $transforms}.apply("partition_lint") } else { "" })
 } else { [] })`
+
+// The reasons are in icebergtable.CheckProperties, which is asked at start too.
+const lintProperties = `
+let properties = this.table_properties | {}
+let lints = $lints.append(if $properties.type() == "object" {
+  $properties.key_values().map_each(p -> match {
+    ["write.data.path", "write.metadata.path", "write.metadata.location"].contains(p.key) => "field table_properties: %v is %v, but where a table's files lie is fixed; leave it out".format(p.key, p.value),
+    p.key == "format-version" && p.value.string() != "2" => "field table_properties: format-version is %v, but tables are made in format version 2; leave it out".format(p.value),
+    p.key == "write.metadata.compression-codec" && p.value.string() != "none" => "field table_properties: write.metadata.compression-codec is %v, but metadata files are not compressed; leave it out".format(p.value),
+    p.key == "write.metadata.delete-after-commit.enabled" && p.value.string() != "false" => "field table_properties: write.metadata.delete-after-commit.enabled is %v, but metadata files are deleted by age; leave it out".format(p.value),
+    _ => "",
+  })
+} else { "" })`
+
+const lintParquet = `
+let level = this.parquet.compression_level | 0
+let codec = this.parquet.compression | "zstd"
+let top = {"zstd": 22, "gzip": 9}.get($codec) | 0
+let lints = $lints.append(if $level.type() == "number" && ($level < 0 || $level > $top) {
+  "field parquet.compression_level: %v is no level of %v; it must be from 0 to %v".format($level, $codec, $top)
+} else { "" })`

@@ -38,11 +38,11 @@ func TestAConnectionIsTriedEverLessOften(t *testing.T) {
 	o := testOutput(t, newFakeWarehouse(), streamingFields)
 	cause := errors.New("permission denied")
 	o.open = func(context.Context) (warehouse, error) { return nil, cause }
-	for _, want := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
+	for _, want := range []int{1, 2, 4, 8, 16, 30, 30} {
 		err := o.Connect(t.Context())
 		var backoff *service.ErrBackOff
 		require.ErrorAs(t, err, &backoff)
-		require.Equal(t, want*time.Second, backoff.Wait)
+		require.Equal(t, time.Duration(want)*time.Second, backoff.Wait)
 		require.ErrorIs(t, backoff.Err, cause)
 		require.ErrorContains(t, err, `field warehouse: "./w" cannot be used: permission denied`)
 	}

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -141,6 +143,24 @@ func rowsOf(t *testing.T, delta string) (rows []map[string]any) {
 	}
 	return rows
 }
+
+// recordsOf is the number of rows that the entries of a table's Delta log add.
+func recordsOf(t *testing.T, delta string) (n int) {
+	logs, err := filepath.Glob(filepath.Join(delta, "_delta_log", "*.json"))
+	require.NoError(t, err)
+	for _, l := range logs {
+		text, err := os.ReadFile(l)
+		require.NoError(t, err)
+		for _, m := range numRecords.FindAllSubmatch(text, -1) {
+			k, err := strconv.Atoi(string(m[1]))
+			require.NoError(t, err)
+			n += k
+		}
+	}
+	return n
+}
+
+var numRecords = regexp.MustCompile(`numRecords\\":([0-9]+)`)
 
 // idsOf are the ids of a table's rows, sorted as text.
 func idsOf(t *testing.T, delta string) (ids []string) {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/redpanda-data/benthos/v4/public/service"
 	"github.com/stretchr/testify/require"
+
+	"github.com/managed-lakehouse/managed-lakehouse/arrowconv"
 )
 
 // lintsOf are the lints of an output config, given as the fields below its name.
@@ -88,6 +90,36 @@ func TestLints(t *testing.T) {
 		"a decimal too wide":    {ok + "schema: [{name: a, type: 'decimal(39,2)'}]\n", []string{"a decimal has 1 to 38 digits"}},
 		"an unknown unit":       {ok + "schema: [{name: a, type: timestamptz, unit: h}]\n", []string{"field unit: h is not known"}},
 		"a column without type": {ok + "schema: [{name: a}]\n", []string{"field type is required"}},
+		"message format":        {ok + "message_format: avro\n", []string{"field message_format: avro is not known; it may be json, ndjson, arrow_ipc, parquet"}},
+		"message formats":       {ok + "message_format: arrow_ipc\n", nil},
+		"partitions": {ok + "partition_by: [country, identity(a.b), day(ts), 'bucket(16, id)', 'truncate( 4 , name )']\nschema: [{name: ts, type: date}, {name: name, type: string}]\n",
+			nil},
+		"partitions, not so": {ok + "partition_by: ['', week(ts), 'bucket(0, id)', bucket(id), 'truncate(x, id)', 'day(a, b)', 'day(', 'bucket(4, )']\n", []string{
+			`field partition_by[0]: "" is no partition field`,
+			`field partition_by[1]: "week(ts)" has an unknown transform; it may be one of identity, year, month, day, hour, bucket, truncate`,
+			`field partition_by[2]: "bucket(0, id)" lacks a width; it must be bucket(n, column) with a whole number n of at least 1`,
+			`field partition_by[3]: "bucket(id)" lacks a width`,
+			`field partition_by[4]: "truncate(x, id)" lacks a width`,
+			`field partition_by[5]: "day(a, b)" is wrong; day takes one column`,
+			`field partition_by[6]: "day(" is no partition field`,
+			`field partition_by[7]: "bucket(4, )" lacks a width`,
+		}},
+		"partitions of declared columns": {ok + `partition_by: [o, 'o.l', 'o.l.k', 'day(o.s)', 'hour(d)', 'bucket(4, f)', 'truncate(2, p)', 'spelled', 'spelled.x', o.unknown]
+schema:
+  - {name: o, type: struct, fields: [{name: l, type: list, element: {type: string}}, {name: s, type: string}]}
+  - {name: d, type: date}
+  - {name: f, type: double}
+  - {name: p, type: "decimal(9,2)"}
+  - {name: spelled, type: "struct<x: long>"}
+`, []string{
+			`field partition_by[0]: column "o" is a struct; name one of its fields, as in o.field`,
+			`field partition_by[1]: column "o.l" is in a list or map`,
+			`field partition_by[2]: column "o.l.k" is in a list or map`,
+			`field partition_by[3]: day cannot be applied to column "o.s" of type string; it may be bucket, identity, truncate`,
+			`field partition_by[4]: hour cannot be applied to column "d" of type date; it may be bucket, day, identity, month, year`,
+			`field partition_by[5]: bucket cannot be applied to column "f" of type double; it may be identity`,
+			`field partition_by[7]: column "spelled" is a struct`,
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := lintsOf(t, c.fields)
@@ -128,6 +160,13 @@ func TestConstructionChecks(t *testing.T) {
 		"column name":      {ok + "schema: [{name: '', type: long}]\n", "field schema[0].name: it is missing"},
 		"column field":     {ok + "schema: [{name: a, type: struct, fields: [{name: b, type: long, colour: red}]}]\n", "field schema[0].fields[0].colour: it is not known"},
 		"nested type":      {ok + "schema: [{name: a, type: struct, fields: [{name: b}]}]\n", "field schema[0].fields[0].type: it is missing"},
+		"message format":   {ok + "message_format: avro\n", `field message_format: "avro" is not known; it may be json, ndjson, arrow_ipc, parquet`},
+		"transform":        {ok + "partition_by: [a, week(ts)]\n", `field partition_by[1]: partition field "week(ts)": unknown transform "week"`},
+		"width":            {ok + "partition_by: ['bucket(0, a)']\n", "whole number n of at least 1"},
+		"struct":           {ok + "partition_by: [a]\nschema: [{name: a, type: 'struct<b: long>'}]\n", `field partition_by: column "a" is a struct; name one of its fields, as in a.field`},
+		"list":             {ok + "partition_by: [a.b]\nschema: [{name: a, type: 'list<struct<b: long>>'}]\n", `field partition_by: column "a" is a list or map`},
+		"spelled out":      {ok + "partition_by: [day(a.b)]\nschema: [{name: a, type: 'struct<b: long>'}]\n", `day cannot be applied to column "a.b" of type long; it may be identity, bucket, truncate`},
+		"twice":            {ok + "partition_by: ['bucket(4, a)', 'bucket(8, a)']\n", `"bucket(4, a)" and "bucket(8, a)" would both be called "a_bucket"`},
 		"required of text": {ok + "schema: [{name: a, type: struct, fields: [{name: b, type: long, required: yes please}]}]\n", "field schema[0].fields[0].required: it must be true or false"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -176,6 +215,20 @@ func TestACountWithoutPeriodGetsOne(t *testing.T) {
 	require.Equal(t, "100ms", c.batching.Period, "or every bounded input hangs")
 	c = parsed(t, "warehouse: ./w\ntable: t\nbatching: {count: 0, period: ''}\n")
 	require.True(t, c.batching.IsNoop())
+}
+
+func TestMessagesOfManyRows(t *testing.T) {
+	c := parsed(t, "warehouse: ./w\ntable: t\nmessage_format: parquet\nstreaming: {enabled: true}\nmax_in_flight: 1\npartition_by: ['day(ts)', a.b]\n")
+	require.Equal(t, arrowconv.Parquet, c.convert.Format)
+	require.Equal(t, 16<<20, c.batching.ByteSize, "a thousand files are no batch")
+	require.Empty(t, warnings(c), "nobody knows how many rows are in a message")
+	require.Len(t, c.tableOptions().PartitionBy, 2)
+	c = parsed(t, "warehouse: ./w\ntable: t\nmessage_format: ndjson\nmemory_limit: 8MiB\nbatching: {count: 10}\n")
+	require.Equal(t, 1<<20, c.batching.ByteSize)
+	c = parsed(t, "warehouse: ./w\ntable: t\nmessage_format: ndjson\nbatching: {count: 0, period: ''}\n")
+	require.True(t, c.batching.IsNoop())
+	c = parsed(t, "warehouse: ./w\ntable: t\nmessage_format: ndjson\nbatching: {count: 10, byte_size: 1000}\n")
+	require.Equal(t, 1000, c.batching.ByteSize)
 }
 
 func TestWarnings(t *testing.T) {

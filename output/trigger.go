@@ -80,6 +80,10 @@ type inflight struct {
 	need   int64      // bytes asked of the budget
 	open   int        // epochs that it waits for and that are open
 	sealed []*pending // and those that are sealed
+
+	arrived  time.Time
+	before   rhythm // the rhythm before it arrived
+	appended bool
 }
 
 type phase int
@@ -110,6 +114,7 @@ func (t *trigger) arrive(now time.Time, w *inflight) {
 	t.writes[w] = struct{}{}
 	w.phase = working
 	t.phases[working]++
+	w.arrived, w.before = now, t.rhythm
 	t.rhythm.arrive(now)
 }
 
@@ -143,6 +148,7 @@ func (t *trigger) append(w *inflight, l *lane, p *pending, rows, bytes int64, ar
 	p.bytes, t.bytes = p.bytes+bytes, t.bytes+bytes
 	p.writes = append(p.writes, w)
 	w.open++
+	w.appended = true
 }
 
 // enter: a write goes on to another phase.
@@ -183,6 +189,13 @@ func (t *trigger) resolve(now time.Time, p *pending) {
 func (t *trigger) leave(w *inflight) (admitted []*inflight) {
 	delete(t.writes, w)
 	t.phases[w.phase]--
+	// Rows that are all refused say nothing of the source: an input that sends one
+	// again and again, for want of a fallback, must not keep the others from idleness.
+	if !w.appended && t.rhythm.last.Equal(w.arrived) {
+		ack := t.rhythm.lastAck
+		t.rhythm = w.before
+		t.rhythm.lastAck = ack
+	}
 	if w.phase == blocked {
 		t.blocked = slices.DeleteFunc(t.blocked, func(x *inflight) bool { return x == w })
 	} else {

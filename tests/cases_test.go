@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math/big"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -53,8 +55,14 @@ type Expectation struct {
 type ExpectedTable struct {
 	// Schema is one `name: type` a column, in order.
 	Schema []string `json:"schema"`
-	// Rows are objects, or "input": what was sent, every line of every run.
+	// Rows are objects, or "input": what was sent, every line of every run. Where
+	// there are too many to list, Count and Sums stand for them.
 	Rows json.RawMessage `json:"rows"`
+	// Sums are exact sums of columns, by name, NULLs left out.
+	Sums map[string]string `json:"sums"`
+	// Partitions are all partitions of the Iceberg table's live files, a text each:
+	// `name=value` of each field, strings in quotes, with a comma between.
+	Partitions []string `json:"partitions"`
 	// Count is checked beside Rows where it says more than they do.
 	Count *int `json:"count"`
 	// Commits is the number of Iceberg snapshots.
@@ -127,6 +135,9 @@ func runCase(t *testing.T, dir string) {
 	for name, table := range want.Tables {
 		checkTable(t, filepath.Join(warehouse, name), name, table, sent)
 	}
+	left, err := filepath.Glob(filepath.Join(warehouse, ".staging", "*"))
+	require.NoError(t, err)
+	require.Empty(t, left, "temporary files of a run that has ended")
 	checkRefused(t, refused, want.Refused)
 	for _, text := range want.Logs {
 		require.Contains(t, log.String(), text)
@@ -204,6 +215,28 @@ func checkTable(t *testing.T, dir, name string, want ExpectedTable, sent []readb
 	require.NoError(t, err, name)
 	require.Equal(t, want.Schema, got.Iceberg.Columns, "columns of %s", name)
 
+	if want.Partitions != nil {
+		require.ElementsMatch(t, want.Partitions, partitionsOf(got.Iceberg), "partitions of %s", name)
+	}
+	sides := map[string][]readback.Row{"Iceberg": got.Iceberg.Rows}
+	if !want.NoDelta {
+		sides["Delta"] = got.Delta.Rows
+	}
+	for side, rows := range sides {
+		for column, sum := range want.Sums {
+			require.Equal(t, sum, sumOf(t, rows, column), "sum of %s of %s in %s", column, name, side)
+		}
+		if want.Count != nil {
+			require.Len(t, rows, *want.Count, "rows of %s in %s", name, side)
+		}
+	}
+	if want.Commits != nil {
+		require.Len(t, got.Iceberg.Table.Metadata().Snapshots(), *want.Commits, "snapshots of %s", name)
+	}
+	if want.Rows == nil {
+		require.NotNil(t, want.Count, "%s: neither rows nor their count are expected", name)
+		return
+	}
 	rows := sent
 	if string(want.Rows) != `"input"` {
 		var list []json.RawMessage
@@ -221,12 +254,44 @@ func checkTable(t *testing.T, dir, name string, want ExpectedTable, sent []readb
 			t.Fatalf("rows of %s in Delta:\n%s", name, diff)
 		}
 	}
-	if want.Count != nil {
-		require.Len(t, got.Iceberg.Rows, *want.Count, "rows of %s", name)
+}
+
+// partitionsOf are the partitions of live files, each once.
+func partitionsOf(table *readback.Iceberg) (out []string) {
+	spec := table.Table.Spec()
+	for _, f := range table.Entries {
+		var fields []string
+		for _, p := range spec.Fields() {
+			text := "null"
+			switch v := f.Partition()[p.FieldID].(type) {
+			case nil:
+			case string:
+				text = strconv.Quote(v)
+			default:
+				text = fmt.Sprint(v)
+			}
+			fields = append(fields, p.Name+"="+text)
+		}
+		out = append(out, strings.Join(fields, ","))
 	}
-	if want.Commits != nil {
-		require.Len(t, got.Iceberg.Table.Metadata().Snapshots(), *want.Commits, "snapshots of %s", name)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func sumOf(t *testing.T, rows []readback.Row, column string) string {
+	t.Helper()
+	sum := new(big.Rat)
+	for _, r := range rows {
+		if v, ok := r[column].(json.Number); ok {
+			n, ok := new(big.Rat).SetString(v.String())
+			require.True(t, ok, "%s: %v", column, v)
+			sum.Add(sum, n)
+		}
 	}
+	if sum.IsInt() {
+		return sum.Num().String()
+	}
+	return sum.FloatString(6)
 }
 
 // checkRefused compares what went down the error route, in any order.

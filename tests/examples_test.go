@@ -79,6 +79,48 @@ func TestFileExample(t *testing.T) {
 	require.Len(t, got.Delta.Rows, 5)
 }
 
+// Rows that do not fit are in the dead letters with path and reason, the others in
+// the table.
+func TestDeadLetterExample(t *testing.T) {
+	t.Parallel()
+	scratch := t.TempDir()
+	input, letters := filepath.Join(scratch, "orders.ndjson"), filepath.Join(scratch, "dead-letters.ndjson")
+	require.NoError(t, os.WriteFile(input, []byte(`{"id":1,"placed_at":1706918400123,"items":[{"sku":"a","price":"9.99"}]}
+{"id":2,"items":[{"price":1},{"price":"abc"}]}
+{"placed_at":0}
+{"id":4,"new":"é"}
+no json
+`), 0o644))
+	log := &logBuffer{}
+	err := runPipeline(t, log, filepath.Join(examples, "dead-letter.yaml"), map[string]string{
+		"INPUT_FILE": input, "WAREHOUSE": scratch, "DEAD_LETTERS": letters,
+	})
+	require.NoError(t, err, "%s", log)
+	got, err := readback.Check(t.Context(), filepath.Join(scratch, "default", "orders"))
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		`{"id":1,"items":[{"price":"9.99","sku":"a"}],"placed_at":"2024-02-03T00:00:00.123000Z"}`,
+		`{"id":4,"new":"é"}`,
+	}, readback.Texts(got.Delta.Rows))
+
+	f, err := os.Open(letters)
+	require.NoError(t, err)
+	defer f.Close()
+	rows, err := readback.ParseRows(f)
+	require.NoError(t, err)
+	require.Len(t, rows, 3)
+	byRow := map[any]readback.Row{}
+	for _, r := range rows {
+		byRow[r["row"]] = r
+	}
+	bad := byRow[`{"id":2,"items":[{"price":1},{"price":"abc"}]}`]
+	require.Equal(t, "items[1].price", bad["path"])
+	require.Contains(t, bad["reason"], `expected decimal(10,2), got "abc"`)
+	require.Equal(t, "id", byRow[`{"placed_at":0}`]["path"])
+	require.Empty(t, byRow["no json"]["path"], "%v", byRow["no json"])
+	require.NotEmpty(t, byRow["no json"]["reason"])
+}
+
 // Rows by HTTP: each request is answered when its rows are in the table, whether
 // one comes alone or many at once; a row that does not fit is the client's to know.
 func TestHTTPExample(t *testing.T) {

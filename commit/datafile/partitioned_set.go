@@ -12,7 +12,11 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-const defaultPartitionRows = 256 << 10
+const (
+	defaultPartitionRows = 256 << 10
+	// partitionBytes ends a holding of wide rows before its row limit.
+	partitionBytes = 64 << 20
+)
 
 // hold takes ownership of rec.
 func (s *Set) hold(ctx context.Context, rec arrow.RecordBatch) error {
@@ -20,11 +24,12 @@ func (s *Set) hold(ctx context.Context, rec arrow.RecordBatch) error {
 	defer s.mu.Unlock()
 	s.held = append(s.held, rec)
 	s.rows += int(rec.NumRows())
+	s.bytes += size(rec.Columns())
 	limit := s.opts.PartitionRows
 	if limit <= 0 {
 		limit = defaultPartitionRows
 	}
-	if s.rows < limit {
+	if s.rows < limit && s.bytes < partitionBytes {
 		return nil
 	}
 	if err := s.flush(ctx); err != nil {
@@ -107,7 +112,7 @@ func (s *Set) join() (arrow.RecordBatch, error) {
 		for _, r := range s.held {
 			r.Release()
 		}
-		s.held, s.rows = nil, 0
+		s.held, s.rows, s.bytes = nil, 0, 0
 	}()
 	if len(s.held) == 1 {
 		s.held[0].Retain()
@@ -137,6 +142,32 @@ func Join(recs []arrow.RecordBatch, mem memory.Allocator) (arrow.RecordBatch, er
 		cols[c] = a
 	}
 	return array.NewRecordBatch(schema, cols, rows), nil
+}
+
+// size is about what arrays hold, in bytes: of a slice, its own share.
+func size(arrays []arrow.Array) (n int64) {
+	for _, a := range arrays {
+		switch x := a.(type) {
+		case *array.Struct:
+			for i := range x.NumField() {
+				n += size([]arrow.Array{x.Field(i)})
+			}
+		case array.ListLike: // maps too
+			if x.Len() == 0 || x.ListValues().Len() == 0 {
+				continue
+			}
+			start, _ := x.ValueOffsets(0)
+			_, end := x.ValueOffsets(x.Len() - 1)
+			n += 4*int64(x.Len()) + size([]arrow.Array{x.ListValues()})*(end-start)/int64(x.ListValues().Len())
+		case array.BinaryLike:
+			n += 4*int64(x.Len()) + int64(len(x.ValueBytes()))
+		default:
+			if w, ok := a.DataType().(arrow.FixedWidthDataType); ok {
+				n += int64(a.Len()) * int64(w.BitWidth()) / 8
+			}
+		}
+	}
+	return n
 }
 
 func gather(ctx context.Context, rec arrow.RecordBatch, parts []Partition) (arrow.RecordBatch, error) {

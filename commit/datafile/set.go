@@ -18,7 +18,7 @@ import (
 // one file a commit.
 //
 // In a partitioned table a file holds rows of one partition. Records are then
-// held until [Options.PartitionRows] rows have come or the set is closed, and
+// held until [Options.PartitionRows] rows or 64 MiB have come or the set is closed, and
 // written partition by partition: open files are bounded by the lanes, however
 // many partitions a batch spans.
 type Set struct {
@@ -37,6 +37,7 @@ type Set struct {
 	lanes  []*writer
 	held   []arrow.RecordBatch // partitioned: not yet written
 	rows   int                 // in held
+	bytes  int64               // in held
 	next   int                 // number of the next file
 	done   []*File             // partitioned: finished
 	encode time.Duration       // of done
@@ -174,7 +175,7 @@ func (s *Set) Abort(ctx context.Context) {
 	for _, r := range s.held {
 		r.Release()
 	}
-	s.held, s.rows = nil, 0
+	s.held, s.rows, s.bytes = nil, 0, 0
 	for _, f := range s.done {
 		// A file that stays is referenced by nothing, and orphan cleanup finds it.
 		_ = Remove(ctx, s.store, f)

@@ -260,6 +260,40 @@ func TestPartitionsKeepOddValuesApart(t *testing.T) {
 	require.True(t, seen[`"a/b"/-1`], "the day before 1970: %v", seen)
 }
 
+// Records of a set that is held for its partitions count with their own share of
+// what they are slices of.
+func TestSizeOfSlices(t *testing.T) {
+	schema, err := table.SchemaToArrowSchema(wide, nil, true, false)
+	require.NoError(t, err)
+	rec := record(t, memory.DefaultAllocator, schema, strings.Repeat(wideRows+"\n", 100))
+	whole := size(rec.Columns())
+	require.Positive(t, whole)
+	n := rec.NumRows()
+	var parts int64
+	for i := range n {
+		parts += size(rec.NewSlice(i, i+1).Columns())
+	}
+	require.InEpsilon(t, whole, parts, 0.1)
+	require.Zero(t, size(rec.NewSlice(n, n).Columns()))
+}
+
+func TestWideRowsAreNotHeldForLong(t *testing.T) {
+	schema := arrow.NewSchema([]arrow.Field{withID("1", "k", arrow.BinaryTypes.String, true)}, nil)
+	ice := iceberg.NewSchema(0, iceberg.NestedField{ID: 1, Name: "k", Type: iceberg.PrimitiveTypes.String})
+	spec := iceberg.NewPartitionSpec(iceberg.PartitionField{SourceIDs: []int{1}, FieldID: 1000, Name: "k", Transform: iceberg.TruncateTransform{Width: 1}})
+	parts, err := NewPartitioner(spec, ice)
+	require.NoError(t, err)
+	rec := record(t, memory.DefaultAllocator, schema, `{"k":"`+strings.Repeat("x", 9<<20)+`"}`)
+	set := NewSet(newStore(t), schema, parts, func(n int) string { return fmt.Sprintf("t/delta/p-%d.parquet", n) }, Options{Lanes: 2})
+	for range 9 {
+		require.NoError(t, set.Write(t.Context(), rec))
+		require.Less(t, set.bytes, int64(partitionBytes))
+	}
+	files, _, err := set.Close(t.Context())
+	require.NoError(t, err)
+	require.Len(t, files, 2, "those that were written when 64 MiB had come, and the rest")
+}
+
 func TestDecimalPartition(t *testing.T) {
 	ice := iceberg.NewSchema(0, iceberg.NestedField{ID: 1, Name: "d", Type: iceberg.DecimalTypeOf(9, 2)})
 	spec := iceberg.NewPartitionSpec(iceberg.PartitionField{SourceIDs: []int{1}, FieldID: 1000, Name: "d", Transform: iceberg.TruncateTransform{Width: 100}})

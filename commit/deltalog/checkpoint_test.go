@@ -73,6 +73,7 @@ func TestCheckpointRoundTrip(t *testing.T) {
 	require.NoError(t, writeCheckpoint(t.Context(), w, st, data, tail, 200))
 	next, err := w.close()
 	require.NoError(t, err)
+	require.Equal(t, int64(1+1+2+n+1), w.actions, "nothing stands in it twice")
 	r := newReplay("file:///w")
 	require.NoError(t, readCheckpointFiles(t.Context(), next, func(a []Action) error { r.apply(a); return nil }))
 	require.Len(t, r.live, n)

@@ -139,6 +139,22 @@ func (c *Catalog) CreateTable(ctx context.Context, ident table.Identifier, schem
 	return c.wrap(ident, t), nil
 }
 
+// CheckNew reports why no table can be made as ident with these properties: its
+// folder is in use or cannot be written to, or a property is not to be set. It
+// makes nothing, and promises nothing: the folder may be taken a moment later.
+func (c *Catalog) CheckNew(ctx context.Context, ident []string, props iceberg.Properties) error {
+	if err := ValidateIdent(ident); err != nil {
+		return err
+	}
+	if err := CheckProperties(props); err != nil {
+		return fmt.Errorf("table %s: %w", shown(ident), err)
+	}
+	if err := c.store.CheckWritable(ctx, TableKey(ident)); err != nil {
+		return fmt.Errorf("%w: %w", ErrOccupied, err)
+	}
+	return checkFree(ctx, c.store, ident, func(above []string) (bool, error) { return c.inner.CheckTableExists(ctx, above) })
+}
+
 // CommitTable makes updates the table's next version, if reqs hold. The package
 // comment has its steps, and what its errors mean.
 func (c *Catalog) CommitTable(ctx context.Context, ident table.Identifier, reqs []table.Requirement, updates []table.Update) (table.Metadata, string, error) {

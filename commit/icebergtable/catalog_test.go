@@ -254,11 +254,16 @@ func TestFilesystemLoad(t *testing.T) {
 		require.NoError(t, c.store.Put(t.Context(), metadataKey(events)+"/"+hintFile, []byte(text)))
 	}
 	require.Equal(t, 6, version(t, w.mustOpen(t)))
-	for _, text := range []string{"6", "6\n", "5", "1", "", "garbage", "-3", "0", "00003-uuid", "99"} {
+	for _, text := range []string{"6", "6\n", "5", "1", "", "garbage", "-3", "0", "00003-uuid"} {
 		hint(t, text)
 		require.Equal(t, 6, version(t, w.mustOpen(t)), "hint %q", text)
 		require.Equal(t, 6, version(t, c), "hint %q", text)
 	}
+	// Above the newest file: that one may be lost, and with it rows.
+	hint(t, "99")
+	_, err := w.mustOpen(t).LoadTable(t.Context(), events)
+	require.ErrorContains(t, err, "names version 99, but the newest metadata file")
+	require.ErrorContains(t, err, "must say 6")
 	require.NoError(t, c.store.Delete(t.Context(), metadataKey(events)+"/"+hintFile))
 	require.Equal(t, 6, version(t, w.mustOpen(t)), "no hint")
 

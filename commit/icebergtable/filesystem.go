@@ -94,23 +94,24 @@ func (c *filesystem) recall(ident []string) (known, bool) {
 // folder listed.
 func (c *filesystem) load(ctx context.Context, ident []string) (known, error) {
 	began := c.now()
-	start := 0
+	hinted := 0
 	hint, err := c.store.Get(ctx, metadataKey(ident)+"/"+hintFile)
 	switch {
 	case err == nil:
-		start, _ = strconv.Atoi(strings.TrimSpace(string(hint)))
+		hinted, _ = strconv.Atoi(strings.TrimSpace(string(hint)))
 	case !errors.Is(err, objstore.ErrNotFound):
 		return known{}, err
 	}
+	start := hinted
 	if k, ok := c.recall(ident); ok {
 		start = max(start, k.n)
 	}
-	return c.loadFrom(ctx, ident, start, began)
+	return c.loadFrom(ctx, ident, start, hinted, began)
 }
 
 // loadFrom is load from version start, or from the newest one listed where start is
-// missing or not positive. began is a moment before anything was read.
-func (c *filesystem) loadFrom(ctx context.Context, ident []string, start int, began time.Time) (known, error) {
+// missing or not positive; hinted is the version that the hint names, or 0. began is a moment before anything was read.
+func (c *filesystem) loadFrom(ctx context.Context, ident []string, start, hinted int, began time.Time) (known, error) {
 	var data []byte
 	var err error
 	if start > 0 {
@@ -119,6 +120,13 @@ func (c *filesystem) loadFrom(ctx context.Context, ident []string, start int, be
 	if start <= 0 || errors.Is(err, objstore.ErrNotFound) {
 		if start, err = c.newest(ctx, ident); err != nil {
 			return known{}, err
+		}
+		if start > 0 && start < hinted {
+			// The hint is written after the version it names: a version is gone that was
+			// the newest. To go on from an older one would drop its rows.
+			c.forget(ident)
+			return known{}, fmt.Errorf("table %s: %s names version %d, but the newest metadata file in %s is v%d: either a metadata file is lost, and must be brought back, or the hint is wrong, and must say %d",
+				shown(ident), hintFile, hinted, folderName(c.store, metadataKey(ident)), start, start)
 		}
 		if start == 0 {
 			c.forget(ident)
@@ -337,7 +345,7 @@ func (c *filesystem) lost(ident []string, n int) error {
 // versions around it were deleted as old.
 func (c *filesystem) confirm(ctx context.Context, ident []string, base, ours version) error {
 	c.forget(ident)
-	latest, err := c.loadFrom(ctx, ident, 0, c.now())
+	latest, err := c.loadFrom(ctx, ident, 0, 0, c.now())
 	if err != nil {
 		return fmt.Errorf("table %s: it is not known whether %s was committed: %w", shown(ident), ours.location, err)
 	}

@@ -164,7 +164,7 @@ func (o boundIO) Create(name string) (icebergio.FileWriter, error) {
 	if err := objstore.CheckNewKey(key); err != nil {
 		return nil, pathError("create", name, err)
 	}
-	return &fileWriter{o: o.IO, key: key, encoded: o.encoded != "" && strings.HasPrefix(name, o.encoded+"/")}, nil
+	return &fileWriter{o: o.IO, ctx: o.ctx, key: key, encoded: o.encoded != "" && strings.HasPrefix(name, o.encoded+"/")}, nil
 }
 
 // WriteFile implements [icebergio.WriteFileIO].
@@ -211,6 +211,7 @@ func (o boundIO) MkdirAll(string) error { return nil }
 // fileWriter gathers a file in memory.
 type fileWriter struct {
 	o       *IO
+	ctx     context.Context // of the call that asked for the file system
 	key     string
 	encoded bool // the name came percent-encoded, as do the ones iceberg-go wrote into it
 	buf     bytes.Buffer
@@ -237,14 +238,30 @@ func (w *fileWriter) Close() error {
 	}
 	w.closed = true
 	data := w.buf.Bytes()
-	if w.encoded && isManifestList(w.key) {
+	if isManifestList(w.key) {
 		var err error
-		if data, err = rawManifestList(data, w.o.encoded, w.o.store.Root()); err != nil {
+		if data, err = w.manifestList(data); err != nil {
 			return fmt.Errorf("writing %s: %w", w.o.store.Location(w.key), err)
 		}
 	}
 	w.o.write(w.key, data)
 	return nil
+}
+
+// manifestList is a manifest list as it is to be stored.
+func (w *fileWriter) manifestList(data []byte) (_ []byte, err error) {
+	if w.encoded {
+		if data, err = rawManifestList(data, w.o.encoded, w.o.store.Root()); err != nil {
+			return nil, err
+		}
+	}
+	return wholeSummaries(data, func(location string) ([]byte, error) {
+		key, ok := w.o.store.Key(location)
+		if !ok {
+			return nil, w.o.outside("reading", location)
+		}
+		return boundIO{w.o, w.ctx}.read(key)
+	})
 }
 
 // memFile is a whole file in memory.

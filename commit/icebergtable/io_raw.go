@@ -3,15 +3,11 @@ package icebergtable
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"path"
 	"strings"
 
 	"github.com/apache/iceberg-go/table"
-	"github.com/twmb/avro"
-	"github.com/twmb/avro/ocf"
 )
 
 // isManifestList recognises a manifest list by the name that iceberg-go gives it.
@@ -23,48 +19,16 @@ func isManifestList(key string) bool {
 // rawManifestList replaces the root that manifest paths begin with: from encoded to
 // raw. All else stays, the file's own metadata included.
 func rawManifestList(data []byte, encoded, raw string) ([]byte, error) {
-	r, err := ocf.NewReader(bytes.NewReader(data))
+	entries, r, err := decodeList(data)
 	if err != nil {
-		return nil, fmt.Errorf("manifest list: %w", err)
+		return nil, err
 	}
-	defer r.Close()
-	meta := map[string][]byte{}
-	var schemaText []byte
-	for k, v := range r.Metadata() {
-		switch {
-		case k == "avro.schema":
-			schemaText = v
-		case !strings.HasPrefix(k, "avro."):
-			meta[k] = v
-		}
-	}
-	schema, err := avro.Parse(string(schemaText))
-	if err != nil {
-		return nil, fmt.Errorf("manifest list: schema: %w", err)
-	}
-	var out bytes.Buffer
-	w, err := ocf.NewWriter(&out, schema, ocf.WithSchema(string(schemaText)), ocf.WithMetadata(meta), ocf.WithCodec(ocf.DeflateCodec(-1)))
-	if err != nil {
-		return nil, fmt.Errorf("manifest list: %w", err)
-	}
-	for {
-		var entry map[string]any
-		if err := r.Decode(&entry); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return nil, fmt.Errorf("manifest list: %w", err)
-		}
+	for _, entry := range entries {
 		if p, ok := entry["manifest_path"].(string); ok {
 			entry["manifest_path"] = rawLocation(p, encoded, raw)
 		}
-		if err := w.Encode(entry); err != nil {
-			return nil, fmt.Errorf("manifest list: %w", err)
-		}
 	}
-	if err := w.Close(); err != nil {
-		return nil, fmt.Errorf("manifest list: %w", err)
-	}
-	return out.Bytes(), nil
+	return encodeList(entries, r.Metadata())
 }
 
 func rawLocation(location, encoded, raw string) string {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/apache/iceberg-go"
@@ -29,7 +30,8 @@ type Both struct {
 //   - each file's size and row count as both formats tell it
 //   - the Delta log without holes; its txn at the Iceberg table's last sequence
 //     number under its UUID; the checkpoint equal to the log it sums up
-//   - Delta statistics that hold for the rows in the file; Iceberg bounds likewise
+//   - Delta statistics that hold for the rows in the file; Iceberg bounds likewise,
+//     and the partition summaries of manifests for the partitions in them
 //   - data below `delta` only, metadata below `iceberg` only, and nothing in either
 //     folder that neither format refers to
 func Check(ctx context.Context, dir string) (*Both, error) {
@@ -84,8 +86,13 @@ func Check(ctx context.Context, dir string) (*Both, error) {
 			bad("the checkpoint differs from the log in txn or metaData")
 		}
 	}
+	fields, singles := map[string]iceberg.NestedField{}, map[string]bool{}
+	scalarFields(ice.Table.Schema().Fields(), "", fields)
+	for path, f := range fields {
+		singles[path] = f.Type.Equals(iceberg.PrimitiveTypes.Float32)
+	}
 	for i, add := range del.Adds {
-		if err := checkStats(add, del.FileRows[i]); err != nil {
+		if err := checkStats(add, del.FileRows[i], singles); err != nil {
 			bad("delta statistics of %s: %w", add.Path, err)
 		}
 	}
@@ -97,6 +104,9 @@ func Check(ctx context.Context, dir string) (*Both, error) {
 		if err := checkBounds(ice.Table.Schema(), ice.Entries[i], rowsOf[f.Path]); err != nil {
 			bad("iceberg statistics of %s: %w", f.Path, err)
 		}
+	}
+	if err := checkSummaries(ctx, ice); err != nil {
+		bad("iceberg manifest list: %w", err)
 	}
 	for _, f := range strays(ctx, dir, ice, del) {
 		bad("stray file %s", f)
@@ -213,8 +223,9 @@ func leaves(row map[string]any, prefix string, out map[string]any) {
 	}
 }
 
-// checkStats holds a Delta file's statistics against its rows.
-func checkStats(add deltaAdd, rows []Row) error {
+// checkStats holds a Delta file's statistics against its rows. singles are the paths
+// of columns of 32-bit floats: their bounds count for what they are as such.
+func checkStats(add deltaAdd, rows []Row, singles map[string]bool) error {
 	if add.Stats == "" {
 		return errors.New("none")
 	}
@@ -236,6 +247,17 @@ func checkStats(add deltaAdd, rows []Row) error {
 	leaves(stats.MinValues, "", low)
 	leaves(stats.MaxValues, "", high)
 	leaves(stats.NullCount, "", nulls)
+	for _, bounds := range []map[string]any{low, high} {
+		for path, b := range bounds {
+			if n, ok := b.(json.Number); ok && singles[path] {
+				f, err := strconv.ParseFloat(n.String(), 32)
+				if err != nil {
+					return fmt.Errorf("bound of %s: %w", path, err)
+				}
+				bounds[path] = double(f, 32)
+			}
+		}
+	}
 	present := map[string]int64{}
 	for _, row := range rows {
 		flat := map[string]any{}
@@ -332,6 +354,42 @@ func checkBounds(schema *iceberg.Schema, df iceberg.DataFile, rows []Row) error 
 			for _, v := range values[path] {
 				if bound != nil && compare(bound, v)*side.sign > 0 {
 					return fmt.Errorf("%s bound of %s is %v, the file holds %v", side.name, path, bound, v)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// checkSummaries holds the partition summaries of manifests against their entries.
+func checkSummaries(ctx context.Context, ice *Iceberg) error {
+	if ice.Table.CurrentSnapshot() == nil {
+		return nil
+	}
+	fsys, err := ice.Table.FS(ctx)
+	if err != nil {
+		return err
+	}
+	manifests, err := ice.Table.CurrentSnapshot().Manifests(fsys)
+	if err != nil {
+		return err
+	}
+	spec := ice.Table.Spec()
+	for _, m := range manifests {
+		if int(m.PartitionSpecID()) != spec.ID() {
+			continue
+		}
+		for i, p := range m.Partitions() {
+			for e, err := range m.Entries(fsys, false) {
+				if err != nil {
+					return err
+				}
+				v := e.DataFile().Partition()[spec.Field(i).FieldID]
+				if v == nil && !p.ContainsNull || v != nil && (p.LowerBound == nil || p.UpperBound == nil) {
+					return fmt.Errorf("%s: the summary of %s leaves out the partition %v", m.FilePath(), spec.Field(i).Name, v)
+				}
+				if s, ok := v.(string); ok && (s < string(*p.LowerBound) || s > string(*p.UpperBound)) {
+					return fmt.Errorf("%s: the summary of %s is from %q to %q, a partition is %q", m.FilePath(), spec.Field(i).Name, *p.LowerBound, *p.UpperBound, s)
 				}
 			}
 		}
