@@ -3,15 +3,14 @@ package output
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/managed-lakehouse/managed-lakehouse/arrowconv"
+	"github.com/managed-lakehouse/managed-lakehouse/commit/datafile"
 )
 
 // chunk is what one write brought to one epoch. Its fields are guarded by the
@@ -177,29 +176,7 @@ func joined(recs []arrow.RecordBatch, mem memory.Allocator) (arrow.RecordBatch, 
 		recs[0].Retain()
 		return recs[0], nil
 	}
-	schema := recs[0].Schema()
-	cols := make([]arrow.Array, 0, schema.NumFields())
-	defer func() {
-		for _, c := range cols {
-			c.Release()
-		}
-	}()
-	var rows int64
-	for _, r := range recs {
-		rows += r.NumRows()
-	}
-	parts := make([]arrow.Array, len(recs))
-	for i := range schema.NumFields() {
-		for k, r := range recs {
-			parts[k] = r.Column(i)
-		}
-		col, err := array.Concatenate(parts, mem)
-		if err != nil {
-			return nil, fmt.Errorf("joining records of column %q: %w", schema.Field(i).Name, err)
-		}
-		cols = append(cols, col)
-	}
-	return array.NewRecordBatch(schema, cols, rows), nil
+	return datafile.Join(recs, mem)
 }
 
 // tableState is one table of one output.
