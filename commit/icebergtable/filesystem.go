@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/apache/iceberg-go"
@@ -43,8 +42,7 @@ type filesystem struct {
 	io    *IO
 	now   func() time.Time
 
-	mu    sync.Mutex
-	known map[string]known // by table key
+	remembered[known]
 }
 
 // known is the newest version of a table, as far as this process has seen.
@@ -57,7 +55,7 @@ type known struct {
 var _ catalog.Catalog = (*filesystem)(nil)
 
 func newFilesystem(store *objstore.Store, fileIO *IO) *filesystem {
-	return &filesystem{store: store, io: fileIO, now: time.Now, known: map[string]known{}}
+	return &filesystem{store: store, io: fileIO, now: time.Now}
 }
 
 // elapsed is the time from then to now by the clock that says more: one stops
@@ -68,25 +66,6 @@ func elapsed(then, now time.Time) time.Duration {
 
 func versionKey(ident []string, n int) string {
 	return metadataKey(ident) + "/v" + strconv.Itoa(n) + ".metadata.json"
-}
-
-func (c *filesystem) remember(ident []string, k known) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.known[TableKey(ident)] = k
-}
-
-func (c *filesystem) forget(ident []string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.known, TableKey(ident))
-}
-
-func (c *filesystem) recall(ident []string) (known, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	k, ok := c.known[TableKey(ident)]
-	return k, ok
 }
 
 // load finds the newest version: the hint, or what this process knows if that is

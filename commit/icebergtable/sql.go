@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/catalog"
@@ -92,8 +91,7 @@ type sqlCatalog struct {
 	store *objstore.Store
 	io    *IO
 
-	mu    sync.Mutex
-	known map[string]version // by table key, as last seen; the swap finds out if it is old
+	remembered[version]
 }
 
 var _ catalog.Catalog = (*sqlCatalog)(nil)
@@ -123,7 +121,7 @@ func openSQL(ctx context.Context, cfg SQLConfig, store *objstore.Store, fileIO *
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("catalog: sql: its tables cannot be made: %w", err), db.Close())
 	}
-	c := &sqlCatalog{Catalog: inner, db: db, name: name, store: store, io: fileIO, known: map[string]version{}}
+	c := &sqlCatalog{Catalog: inner, db: db, name: name, store: store, io: fileIO}
 	rows, err := db.QueryContext(ctx, "SELECT iceberg_type FROM iceberg_tables WHERE 1 = 0")
 	if err == nil {
 		c.typed = true
@@ -182,25 +180,6 @@ func (c *sqlCatalog) load(ctx context.Context, ident []string) (version, error) 
 	}
 	c.remember(ident, v)
 	return v, nil
-}
-
-func (c *sqlCatalog) remember(ident []string, v version) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.known[TableKey(ident)] = v
-}
-
-func (c *sqlCatalog) forget(ident []string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.known, TableKey(ident))
-}
-
-func (c *sqlCatalog) recall(ident []string) (version, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	v, ok := c.known[TableKey(ident)]
-	return v, ok
 }
 
 // LoadTable implements [catalog.Catalog].
